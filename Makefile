@@ -6,6 +6,7 @@
 PYTHON ?= python3
 PY := .venv/bin/python
 STAMP := .venv/.set-up
+SMALL := .venv/.small
 # Three processes on 2 cores, because many tests wait.
 FAST := -n 3 --dist loadfile tests/unit tests/architecture tests/fuzz
 # The marker `rest` keeps a test out of `make test`; `make test-rest` runs exactly those. The marker `slow` keeps it out of both.
@@ -37,35 +38,28 @@ SPARK ?= 4.1.1
 ifneq ($(shell cat $(STAMP) 2>/dev/null),$(shell pwd -P))
 .PHONY: $(STAMP)
 endif
+ifneq ($(shell cat $(SMALL) 2>/dev/null),$(shell pwd -P))
+.PHONY: $(SMALL)
+endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-live test test-quick test-rest test-browser test-all test-spark test-spark-start soak soak-live soak-transactions soak-outages night mutants screenshots check bench bench-peers docs package clean
+.PHONY: help tour setup demo demo-live test test-quick test-rest test-browser test-all test-spark test-spark-start soak soak-live soak-transactions soak-outages night mutants screenshots screens check bench bench-peers docs package clean
 
 help: ## print this list
 	@echo "make TARGET, one of:"
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  \1|\2/p' Makefile | while IFS='|' read -r name text; do printf '%-16s %s\n' "$$name" "$$text"; done
 
+tour: $(SMALL) ## make a small .venv (no Java, no Spark, under a minute), and show how five topics become one document
+	@.venv/bin/statestore tour
+
 setup: $(STAMP) ## make .venv and install everything into it (PYTHON=python3.12 for another Python, 3.11 or newer)
 
-$(STAMP): pyproject.toml
+$(SMALL) $(STAMP): pyproject.toml
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
-		{ echo "statestore needs Python 3.11 or newer; choose one: make PYTHON=python3.12 setup" >&2; exit 1; }
-	@if [ "$$(cat $(STAMP) 2>/dev/null || pwd -P)" != "$$(pwd -P)" ] || ! $(PY) -m pip --version >/dev/null 2>&1; then \
-		echo "making .venv with $$("$(PYTHON)" --version)"; \
-		"$(PYTHON)" -m venv --clear .venv || exit 1; \
-	fi
-	@rm -f $(STAMP)
-	@echo "installing statestore and its dependencies into .venv: pip downloads first, then installs (2 to 4 minutes)"
-	@$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[dev]' & pip=$$!; seconds=0; \
-	while kill -0 $$pip 2>/dev/null; do \
-		sleep 1; seconds=$$((seconds + 1)); \
-		[ $$((seconds % 10)) -ne 0 ] || echo "  $$seconds s: $$(du -sm .venv | cut -f1) MB so far"; \
-	done; \
-	wait $$pip
-	@pwd -P > $(STAMP)
-	@echo "setup done"
+		{ echo "statestore needs Python 3.11 or newer; choose one: make PYTHON=python3.12 $(or $(MAKECMDGOALS),setup)" >&2; exit 1; }
+	@"$(PYTHON)" infra/set_up.py $(if $(filter $(SMALL),$@),small,full)
 
-demo: setup ## run the main job on real parts and real data, and compare its documents with the answer of SQL (about 2.5 minutes)
+demo: setup ## run the main job on real parts and real data, and compare its documents with the answer of SQL (1 to 2.5 minutes)
 	@.venv/bin/statestore demo
 
 demo-live: setup ## the same on a live database: an application writes to Postgres, Debezium sends the changes (three minutes, after a download of 70 MB)
@@ -96,6 +90,9 @@ test-browser: setup ## run the slow tests that drive Chromium: the console, also
 
 screenshots: setup ## take the screenshots of the console in docs/console again, with Chromium (a minute)
 	@$(PY) -m tests.screenshots.take
+
+screens: setup ## write the screens of terminal sessions in README.md and docs/first-product.md again, as SVG (seconds)
+	@$(PY) -m tests.screenshots.terminal
 
 test-spark: setup ## run the fast tests and those that start Spark on Spark 4.1.1 and Python 3.13 (SPARK=4.0.0 for another one)
 	@$(PY) -m tests.support.other_spark $(SPARK)
@@ -134,8 +131,8 @@ soak-outages: setup ## cut and restart registry, store, broker and schema regist
 	@$(PY) -m tests.outages.soak --outages $(OUTAGES)
 	@$(PY) -m tests.outages.soak --outages $(OUTAGES) --store dynamodb
 
-night: setup ## cause the events of a night on a real job, read status, health, console, Prometheus and log at each moment, and write docs/night.md (half an hour; needs prometheus and chromium)
-	@$(PY) -m tests.night.scene --page docs/night.md
+night: setup ## cause the events of a night on a real job, read status, health, console, Prometheus and log at each moment, and write tests/night/seen.md (half an hour; needs prometheus and chromium)
+	@$(PY) -m tests.night.scene --page tests/night/seen.md
 
 mutants: setup ## put small faults into the protocol, one at a time, and print those that no unit test notices (MODULES="processor/engine/protocol/settle.py" for some of it; an hour and more)
 	@$(PY) -m tests.mutation.run $(MODULES)
@@ -147,10 +144,11 @@ check: setup ## run ruff, mypy --strict (tests too) and import-linter
 	$(PY) -c 'from importlinter.cli import lint_imports_command; lint_imports_command()'
 	$(PY) -m pytest -q tests/architecture/test_words.py
 
-bench: setup ## measure the steps alone and the Spark job, and print the tables of docs/benchmarks.md
+bench: setup ## measure the steps alone, what grows, and the Spark job, and print the tables of benchmarks/results.md
+	@$(PY) -m benchmarks.growth
 	@$(PY) -m benchmarks.run
 
-bench-peers: setup ## run histories through statestore, other systems and older designs, and print their tables of docs/benchmarks.md
+bench-peers: setup ## run histories through statestore, other systems and older designs, and print their tables of benchmarks/results.md
 	@$(PY) -m benchmarks.peers
 	@$(PY) -m benchmarks.peers.old_ways
 	@$(PY) -m benchmarks.peers.whole_jobs

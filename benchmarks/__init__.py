@@ -1,1 +1,1 @@
-"""The benchmarks, which `make bench` runs. docs/benchmarks.md describes them and has their last tables."""
+"""The benchmarks, which `make bench` runs. benchmarks/results.md has their last tables."""

@@ -13,7 +13,8 @@ then does not hold its products: it would publish those rows too.
 
 With `--store postgres` the table is in a server of its own, which syncs each commit to the disk. With `--snapshot` the events are
 the rows of the source's tables, table by table. The job takes itself for far behind: it writes rows first, and publishes
-each root once, its walk without a limit of rows a second.
+each root once, its walk without a limit of rows a second. With `--load` it loads them in bulk instead; `loaded` is how many
+seconds that took.
 """
 
 import argparse
@@ -47,7 +48,8 @@ from processor.job.run.feed import read_feed
 from processor.job.run.job import Job
 from processor.job.run.open_job import RunRequest, open_job, prepare_plan
 from processor.job.run.run_job import run_job
-from processor.language.definitions.load import load, read_directory
+from processor.language.definitions.load import load as load_definitions
+from processor.language.definitions.load import read_directory
 from processor.values import canonical_json
 
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -64,22 +66,24 @@ def measure_job(
     documents: str | None = None,
     *,
     snapshot: bool = False,
+    load: bool = False,
     rows: int = 0,
 ) -> dict[str, float]:
     """Runs the job once, with new embedded parts, a new history and this many other `rows`. Writes its messages to the file
     `documents`, if given."""
     with start_parts(store, batch) as (settings, directory):
         file = directory / "topics.jsonl"
+        snapshot = snapshot or load
         history = snapshot_lines(events, users) if snapshot else generate_history(1, events, users)
         settings = replace(settings, catch_up_records=1, walk_rate=0, walk_page=5_000) if snapshot else settings
         settings = replace(settings, catch_up_records=0) if rows else settings
         lines = (canonical_json.dumps(line) + "\n" for line in history)
         file.write_text("".join(lines), encoding="utf-8")
-        plan = prepare_plan(settings, load(read_directory(EXAMPLE)))
+        plan = prepare_plan(settings, load_definitions(read_directory(EXAMPLE)))
         read_feed(settings, plan, str(file)).produce()
         part_processes = descendants()
         ends: list[tuple[float, int]] = []
-        job = open_bench_job(settings, plan, ends)
+        job = open_bench_job(settings, plan, ends, load=load)
         with closing(open_store(settings)) as other:
             write_rows(other, plan, rows)
         began, cpu, of_parts = perf_counter(), cpu_seconds(part_processes), seconds_of(below(part_processes))
@@ -100,6 +104,7 @@ def measure_job(
         "users": users,
         "batch": batch,
         "rows": rows,
+        "loaded": ends[-1][0] - began if load else 0,
         "wall": wall,
         "cpu": cpu,
         **later,
@@ -115,18 +120,22 @@ def snapshot_lines(rows: int, users: int) -> Iterator[dict[str, Any]]:
         yield {"topic": record.topic, "partition": partition, "key": key, "value": value, "timestamp": record.timestamp}
 
 
-def open_bench_job(settings: Settings, plan: Plan, ends: list[tuple[float, int]] | None = None) -> Job:
-    """The job of a run, on these parts. `ends`: gets the time of the end of each batch, and the events of the batch."""
+def open_bench_job(
+    settings: Settings, plan: Plan, ends: list[tuple[float, int]] | None = None, *, load: bool = False
+) -> Job:
+    """The job of a run, on these parts. `ends`: gets the time of the end of each batch, or of the load, and the events of it."""
 
     def report(event: JobEvent) -> None:
         if event.what == "batch":
             print_progress(f"{event.text}: {event.fields['read']} read")
             if ends is not None:
                 ends.append((perf_counter(), event.fields["read"]))
+        if event.what == "loaded" and ends is not None:
+            ends.append((perf_counter(), 0))
 
     jars = sorted(spark_kafka_jars(print_progress).glob("*.jar"))
     registry = open_registry(settings)
-    return open_job(RunRequest(settings=settings, plan=plan, registry=registry, jars=jars, report=report))
+    return open_job(RunRequest(settings=settings, plan=plan, registry=registry, jars=jars, report=report, load=load))
 
 
 @contextmanager
@@ -209,11 +218,15 @@ def main() -> None:
     options.add_argument("--users", type=int, required=True)
     options.add_argument("--batch", type=int, required=True)
     options.add_argument("--snapshot", action="store_true", help="the events are a first snapshot")
+    options.add_argument(
+        "--load", action="store_true", help="the events are a first snapshot, which the job loads in bulk"
+    )
     options.add_argument("--rows", type=int, default=0, help="rows in the table before, which no event touches")
     options.add_argument("--documents", help="file for the messages of the job")
     given = options.parse_args()
     sizes = (given.events, given.users, given.batch)
-    print(json.dumps(measure_job(given.store, *sizes, given.documents, snapshot=given.snapshot, rows=given.rows)))
+    kind: dict[str, bool] = {"snapshot": given.snapshot, "load": given.load}
+    print(json.dumps(measure_job(given.store, *sizes, given.documents, **kind, rows=given.rows)))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Format the measurements as the Markdown tables of docs/benchmarks.md, with the machine and the versions above them."""
+"""Format the measurements as the Markdown tables of benchmarks/results.md, with the machine and the versions above them."""
 
 import os
 import platform

@@ -1,9 +1,9 @@
-"""`make bench`: measure the steps, many products, a fan-out and the Spark job, and print the tables of docs/benchmarks.md.
+"""`make bench`: measure the steps, many products, a fan-out and the Spark job, and print the tables of benchmarks/results.md.
 
     python -m benchmarks.run [--quick] [--write]
 
 Each Spark run is a process of its own (`benchmarks.job`, `benchmarks.micro_batch`, `benchmarks.freshness`), with embedded parts
-of its own. Progress goes to standard error. `--write` writes the tables into docs/benchmarks.md, between its markers. `--quick`
+of its own. Progress goes to standard error. `--write` writes them into benchmarks/results.md, between its markers. `--quick`
 only tests the benchmark itself; do not quote its figures.
 """
 
@@ -27,7 +27,7 @@ from processor.cli.options import print_progress
 from processor.environment.programs.servers import DYNAMODB_LOCAL_NAME
 from processor.errors import SettingError
 
-DOCUMENT = Path(__file__).parents[1] / "docs" / "benchmarks.md"
+DOCUMENT = Path(__file__).with_name("results.md")
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 STORE_NAMES = {"moto": "moto", "local": DYNAMODB_LOCAL_NAME}
 SMALL_JOBS = (("moto", 2_000, 150, 500), ("local", 2_000, 150, 500))

@@ -95,6 +95,11 @@ def progress_partition(kind: ProgressKind, name: str = "") -> str:
     return f"{kind}#{name}" if name else kind
 
 
+def is_progress(pk: str) -> bool:
+    """Whether a partition holds the job's progress: no rows, and no edges."""
+    return not pk.startswith(("TABLE#", "EDGE#"))
+
+
 def row_key(entity: str, shards: int, sk: str) -> Key:
     """The primary key of a row, from its encoded key."""
     return Key(_partition(entity, None if shards == 1 else crc32(sk.encode()) % shards), sk)

@@ -29,7 +29,7 @@ from threading import Lock
 
 from statestore.items import key_of_item
 from statestore.key_ranges import KeyRanges, RangePage
-from statestore.keys import Key, index_row
+from statestore.keys import Key, index_row, is_progress
 from statestore.limits import MAX_KEYS, check_condition, check_key, check_query, is_slot, storable
 from statestore.store import (
     Delete,
@@ -42,6 +42,7 @@ from statestore.store import (
     Read,
     Refused,
     ReportIndex,
+    Store,
     TableDescription,
     Terminal,
     Write,
@@ -281,6 +282,37 @@ class MemoryStore:
         for name in names:
             if name in self._indexes:
                 self._indexes[name].show(key, item)
+
+
+class LoadStore(MemoryStore):
+    """What one task of a load writes: the rows and edges of an empty table, until a loader takes them. All other items are those
+    of `notes`, the table's own store. Its indexes show nothing: a load asks for no row."""
+
+    def __init__(self, notes: Store) -> None:
+        super().__init__(consistent=True)
+        self._notes = notes
+
+    def write(self, write: Write) -> WriteOutcome:
+        """Does one conditional update and returns the former item."""
+        if is_progress(write.key.pk):
+            return self._notes.write(write)
+        values, old = storable(write), self._items.get(write.key)
+        outcome, new = evaluate_write(old, write, values)
+        if new is not None:
+            self._items[write.key] = new
+        return outcome
+
+    def loaded(self) -> list[Item]:
+        """The rows and edges so far."""
+        return list(self._items.values())
+
+    def _get(self, keys: Collection[Key]) -> dict[Key, Item]:
+        notes = [key for key in keys if is_progress(key.pk)]
+        return super()._get(keys) | (self._notes.get(notes) if notes else {})
+
+    def _replace(self, key: Key, old: Item | None, new: Item | None) -> None:
+        if new is None:
+            self._items.pop(key, None)
 
 
 def _indexes(names: Iterable[str]) -> dict[str, _Index]:

@@ -1,1 +1,1 @@
-"""The same history through statestore and through other systems. docs/benchmarks.md has the table; no peer's code is shipped."""
+"""The same history through statestore and other systems. benchmarks/results.md has the table; no peer's code is shipped."""

@@ -1,9 +1,9 @@
-"""`make bench-peers`: the same history through statestore and through other systems, and the table of docs/benchmarks.md.
+"""`make bench-peers`: the same history through statestore and through other systems, and the table of benchmarks/results.md.
 
     python -m benchmarks.peers [try] [pathway] [flink] [job] [--repetitions 3] [--write]
 
 Each run is a process of its own on one core. Progress goes to standard error. Without names, all of them run.
-`--write` writes the table into docs/benchmarks.md, between its markers.
+`--write` writes the table into benchmarks/results.md, between its markers.
 """
 
 import argparse

@@ -65,13 +65,14 @@ if TYPE_CHECKING:
     from processor.tools.source.live_source import OwnSource
     from processor.tools.source.session import SourceSession
 
-BATCH: Final = 200
+OF_DEMO: Final = {"batch_size": 200, "wait_seconds": 0.2, "settle_seconds": 0.2}
+"""The settings of a demo: the indexes of embedded parts are never late."""
 KEPT_DIR: Final = Path(".statestore/demo")
 """The directory of the parts that a demo keeps."""
 OpenParts = Callable[[str], AbstractContextManager[tuple[Settings, Path]]]
 """Opens the parts of a demo with its table in this store: their settings, and a directory for the demo's files."""
 EXAMPLE = Path(__file__).parents[2] / "examples" / "github"
-EVENTS = 200
+EVENTS = 150
 """How many of the example's events the demo uses: moto copies its whole table for each query, so twice as many events take four
 times as long."""
 STEPS = 5
@@ -153,8 +154,7 @@ def _run_recorded(stores: Sequence[str], parts: OpenParts) -> int:
     for store in stores:
         print_progress(f"the table is in {kind_of(store).embedded.title}")
         runs.append(_run_on(store, recorded, parts, follow=not runs))
-    for made in runs:
-        print("\n".join(["", *made.lines]))
+        print("\n".join(["", *runs[-1].lines]), flush=True)
     roots = {key for made in runs for key in made.documents}
     differing = {key for key in roots if len({made.documents.get(key) for made in runs}) > 1}
     if len(runs) > 1:
@@ -189,7 +189,7 @@ def _run_on(store: str, recorded: "History", parts: OpenParts, follow: bool) -> 
         feed = read_feed(settings, plan, str(file))
         feed.produce()
         print_step(4, "running the job until no record is left (Spark starts first)")
-        with StopSignals(JobLog()).handled() as signals:
+        with StopSignals(JobLog(form="short")).handled() as signals:
             jars = session_jars(settings, print_progress, embedded=True)
             with open_registry(settings) as registry:
                 request = RunRequest(
@@ -276,7 +276,7 @@ def start_kept_console(store: str) -> str:
 @contextmanager
 def _demo_on(addresses: Addresses, store: str) -> Iterator[tuple[Settings, Path]]:
     with tempfile.TemporaryDirectory(prefix="statestore-demo-", ignore_cleanup_errors=True) as directory:
-        settings = with_addresses(read_settings({"batch_size": BATCH, "store": store}), addresses)
+        settings = with_addresses(read_settings({**OF_DEMO, "store": store}), addresses)
         yield replace(settings, checkpoint=f"{directory}/checkpoint"), Path(directory)
 
 

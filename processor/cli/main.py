@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import Any
 
-from processor.cli.verb import GROUPS, KNOWN
+from processor.cli.verb import GROUPS, KNOWN, OPERATORS
 from processor.errors import StatestoreError
 from processor.text import nearest, nearest_of, visible
 
@@ -41,6 +41,7 @@ VERBS = {
     "undo": "edit",
     "doctor": "status",
     "run": "run",
+    "load": "run",
     "status": "status",
     "backfill": "run",
     "verify": "verify",
@@ -60,6 +61,8 @@ VERBS = {
 }
 """Each verb with its module, in the order of the help. The command imports the module of its verb only: an editor runs `check` at
 each save. The module declares the verb (`processor.cli.verb`)."""
+OF_AUTHORS_TOO = ("run", "status", "verify", "doctor", "dead-letters", "console")
+"""The verbs of an operator that the first help lists. `--help-all` lists the others, which an author never needs."""
 FORMER = {"rejects": "dead-letters"}
 """The names of verbs in earlier releases, which the command takes for one release more."""
 MOST_CHOICES = 8
@@ -119,11 +122,14 @@ class CommandParser(VerbParser):
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
         return options
 
-    def format_help(self) -> str:
+    def format_help(self, whole: bool = False) -> str:
+        """The help, with the verbs that an author never needs where it is `whole`."""
         formatter = self._get_formatter()
         formatter.add_usage(self.usage, self._actions, self._mutually_exclusive_groups)
         formatter.add_text(self.description)
-        lines = {action.dest: action for action in self._verbs._get_subactions()}
+        every = {action.dest: action for action in self._verbs._get_subactions()}
+        later = [] if whole else [n for n in every if KNOWN[n].group == OPERATORS and n not in OF_AUTHORS_TOO]
+        lines = {name: action for name, action in every.items() if name not in later}
         for name, action in lines.items():
             action.metavar = name  # without the names of earlier releases
         for title in GROUPS:
@@ -134,6 +140,10 @@ class CommandParser(VerbParser):
         formatter.add_arguments(action for action in self._actions if action.option_strings)
         formatter.end_section()
         formatter.add_text("`statestore VERB --help` lists what the verb takes.")
+        if later:
+            formatter.add_text(
+                f"`statestore --help-all` lists {len(later)} more verbs of an operator: {', '.join(later)}."
+            )
         return formatter.format_help()
 
 
@@ -147,6 +157,15 @@ class PrintVersion(argparse.Action):
             print(f"statestore {version('statestore')}")
         except PackageNotFoundError:
             print("statestore, not installed: a checkout")
+        parser.exit()
+
+
+class PrintWholeHelp(argparse.Action):
+    """Prints the help with all verbs."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        assert isinstance(parser, CommandParser)
+        print(parser.format_help(whole=True), end="")
         parser.exit()
 
 
@@ -173,6 +192,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def parsed(arguments: Sequence[str]) -> argparse.Namespace:
     """The flags of a command line, with the function of the verb as `run`."""
     parser = CommandParser(prog="statestore", description="Documents from change streams, joined over one table.")
+    parser.add_argument("--help-all", action=PrintWholeHelp, nargs=0, help="list all verbs, and exit")
     parser.add_argument("--version", action=PrintVersion, nargs=0, help="print the version, and exit")
     parser.add_verbs(_needed_verbs(arguments))
     return parser.parse_args(arguments)
@@ -193,6 +213,10 @@ def _read_error(error: Exception) -> tuple[str, int]:
     match error:
         case StatestoreError() | RegistryError() | StoreError():
             return str(error), 1
+        case ModuleNotFoundError(name=("pyspark" | "py4j")):
+            from processor.environment.programs.downloads import INSTALL_SPARK
+
+            return f"this verb needs Spark, which is not installed: {INSTALL_SPARK}", 1
         case OSError():  # a file, a directory or an address that an option names
             where = f"{error.filename}: " if error.filename else ""
             return f"{where}{error.strerror or error}", 1

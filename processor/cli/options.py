@@ -4,7 +4,7 @@ import argparse
 import getpass
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from importlib.util import find_spec
@@ -30,30 +30,14 @@ if TYPE_CHECKING:
     from processor.language.product.product import Definitions
 
 
-class ShowAll(argparse.Action):
-    """Prints the help of a verb with the settings that `--help` leaves out. `hidden`: their help texts."""
-
-    def __init__(self, *, hidden: Mapping[argparse.Action, str], **given: Any) -> None:
-        super().__init__(nargs=0, default=argparse.SUPPRESS, **given)
-        self._hidden = hidden
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        for action, text in self._hidden.items():
-            action.help = text
-        parser.print_help()
-        parser.exit()
-
-
-def add_settings(
-    parser: argparse.ArgumentParser, *needed: str, rare: Mapping[argparse.Action, str] | None = None
-) -> None:
+def add_settings(parser: argparse.ArgumentParser, *needed: str) -> dict[argparse.Action, str]:
     """Adds a flag for each setting, `--settings FILE`, and the flags of the embedded parts. `--help` names the settings that are
-    `needed`, and `--help-all` explains all, and the flags of the verb that `--help` leaves out (`rare`, with their texts)."""
+    `needed`. Returns the flags that it leaves out, with their texts."""
     names = ", ".join(map(_flag, needed))
     text = f"{names}; each also as the variable STATESTORE_<NAME>, or in the file of --settings (TOML)"
     group = parser.add_argument_group("settings", text)
     group.add_argument("--settings", metavar="FILE", help="settings file")
-    hidden: dict[argparse.Action, str] = dict(rare or {})
+    hidden: dict[argparse.Action, str] = {}
     for title, settings in GROUPS.items():
         of_title = parser.add_argument_group(f"settings of {title}")
         for name, text in flags_of(settings):
@@ -61,10 +45,9 @@ def add_settings(
             hidden[action] = text
     for former, name in FORMER.items():
         group.add_argument(_flag(former), dest=name, help=argparse.SUPPRESS)
-    group.add_argument("--help-all", action=ShowAll, hidden=hidden, help="explain all settings, and exit")
     group.add_argument("--embedded", action="store_true", help="take the parts of `local up`, else start new ones")
     local = group.add_argument("--local-dir", metavar="DIR", type=Path, default=LOCAL_DIR, help=argparse.SUPPRESS)
-    hidden[local] = f"where `local up` keeps its parts ({LOCAL_DIR})"
+    return hidden | {local: f"where `local up` keeps its parts ({LOCAL_DIR})"}
 
 
 def _flag(setting: str) -> str:

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
@@ -121,14 +122,16 @@ def _offline(options: argparse.Namespace) -> tuple[Preview, DiffReport | None]:
 
 def _online(options: argparse.Namespace) -> tuple[Preview, DiffReport | None]:
     """The plan against the registry."""
+    from processor.job.metrics.status import list_lines
     from processor.job.run.binding import refuse_lost_registry
 
     definitions = load_definitions(options)
     with reachable_settings(options) as settings, open_registry(settings) as registry:
-        statistics, moves = None, tuple[str, ...]()
+        statistics, moves, lists = None, tuple[str, ...](), tuple[str, ...]()
         try:
             stored, has_run = registry.snapshot_for_apply()
             moves = _moves(definitions, stored, registry)
+            lists = tuple(chain.from_iterable(map(list_lines, registry.jobs())))
         except RegistryMissing:
             refuse_lost_registry(settings, registry)
             warn("there is no registry yet: `apply` creates it")
@@ -138,7 +141,7 @@ def _online(options: argparse.Namespace) -> tuple[Preview, DiffReport | None]:
                 statistics = registry.statistics.last()
         found = preview(definitions, stored, has_run, None if options.no_price else settings, statistics)
         diff = stored_diff(options, definitions, settings, registry, (stored, has_run)) if options.diff else None
-    return replace(found, warnings=(*moves, *found.warnings)), diff
+    return replace(found, warnings=(*moves, *lists, *found.warnings)), diff
 
 
 def _moves(definitions: Definitions, stored: Snapshot, registry: "Registry") -> tuple[str, ...]:

@@ -1,11 +1,12 @@
-"""`statestore run`, `backfill` and `copy`: run the job on real addresses or on embedded parts, with --from and --to from file to
-file; do the work that edits left; copy the state of a stopped job. AWS Glue starts the job by `glue_arguments`."""
+"""`statestore run`, `load`, `backfill` and `copy`: run the job on real addresses or on embedded parts, with --from and --to from
+file to file; fill an empty table in bulk; do the work that edits left; copy the state of a stopped job. AWS Glue starts the job
+by `glue_arguments`."""
 
 import argparse
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -32,6 +33,7 @@ from processor.cli.printing.output import (
     write_dead_letters,
     write_published,
 )
+from processor.cli.printing.plan import load_lines
 from processor.cli.process import StopSignals, open_operator_run, shown_status
 from processor.cli.verb import (
     DEAD_LETTER_FILE,
@@ -49,32 +51,38 @@ from processor.engine.protocol.pending import stopped_line
 from processor.engine.rounds.events import JobEvent
 from processor.environment.settings.resolve import address_forms, open_registry, settings_at
 from processor.environment.settings.settings import PASSWORDS, Settings, owner_name
+from processor.environment.stores.kinds import open_loader
 from processor.errors import SettingError, StatestoreError, Stopped
-from registry.errors import LeaseHeld, RegistryError
+from processor.values.recorded_topics import read_records
+from registry.errors import LeaseHeld, RegistryError, RegistryMissing, UnknownRevision
 from registry.model import PastRuns
 from statestore.copy_items import CopyStep
-from statestore.store import StoreError
+from statestore.store import FencingToken, StoreError
 
 if TYPE_CHECKING:
     from processor.job.run.job import Job
     from processor.language.product.product import Definitions
 
 
+SOURCE = flag("--from", "recorded topics that the job produces first, in the order of the file", "FILE", dest="source")
+ADOPT = flag(
+    "--adopt",
+    "rename the registry's job to --job, or, with a new --checkpoint, build the state again in an empty --table, or go on "
+    "with one that was restored or lacks its last writes",
+)
+
+
 @verb(
     "run",
     OPERATORS,
     STORED_DEFINITIONS,
-    flag("--from", "recorded topics that the job produces first, in the order of the file", "FILE", dest="source"),
+    SOURCE,
     flag("--to", "file for the published messages", "FILE"),
     DEAD_LETTER_FILE,
     flag("--once", "end after the records that the topics hold now"),
     flag("--batch", "most records in a micro-batch", "N", dest="batch_size", type=positive),
     TAKE_OVER,
-    flag(
-        "--adopt",
-        "rename the registry's job to --job, or, with a new --checkpoint, build the state again in an empty --table, or go on "
-        "with one that was restored or lacks its last writes",
-    ),
+    ADOPT,
     *LOG,
     settings=(*JOB, "checkpoint", "status_port", "status_host"),
 )
@@ -83,12 +91,62 @@ def run(options: argparse.Namespace) -> int:
     if options.to and not options.once:
         raise SettingError("--to writes the published messages when the job has ended: add --once")
     check_outputs(options.to, options.dead_letters)
+    return _run(options, load=False)
+
+
+@verb(
+    "load",
+    OPERATORS,
+    STORED_DEFINITIONS,
+    SOURCE,
+    flag("--to", "file for the published messages", "FILE"),
+    DEAD_LETTER_FILE,
+    TAKE_OVER,
+    ADOPT,
+    flag("--price", "load nothing: price rows like those of these topics", "FILE"),
+    *LOG,
+    settings=(*JOB, "checkpoint", "status_port", "status_host"),
+)
+def load(options: argparse.Namespace) -> int:
+    """Fill an empty table in bulk from the topics, and publish each document once.
+
+    Reads the records that the topics hold now. `run` with the same settings and checkpoint continues behind them. A load that
+    broke off leaves the table empty: give `load` or `run` again.
+    """
+    if options.price:
+        return _price_load(options)
+    check_outputs(options.to, options.dead_letters)
+    options.once = True
+    return _run(options, load=True)
+
+
+def _price_load(options: argparse.Namespace) -> int:
+    """Prints the price of a first load of recorded topics over DynamoDB, both ways."""
+    from processor.engine.plan.planning import plan_alone, plan_of
+    from processor.tools.inspect.price import price_load
+    from processor.tools.inspect.prices import DEFAULT
+
+    records = list(read_records(options.price))
+    with reachable_settings(options) as settings:
+        if options.definitions:
+            plan = plan_alone(load_definitions(options), settings.slots)
+        else:
+            with open_registry(settings) as registry:
+                plan = plan_of(registry.snapshot())
+    print("\n".join(load_lines(price_load(plan, replace(settings, max_reject_share=1.0), records), DEFAULT)))
+    return 0
+
+
+def _run(options: argparse.Namespace, *, load: bool) -> int:
+    """Runs the job, on embedded parts where the options say so. `load`: it begins with a load."""
     definitions = load_definitions(options) if options.definitions else None
     log = JobLog(form=options.log, quiet=options.quiet)
     try:
         with reachable_settings(options) as reachable, with_checkpoint(reachable, options) as settings:
             require_settings(settings, "bootstrap_servers", "checkpoint")
-            job, others = _run_until_stopped(settings, definitions, options, log)
+            if load:
+                open_loader(settings, FencingToken(settings.job, 0)).close()  # wrong settings end here
+            job, others = _run_until_stopped(settings, definitions, options, log, load=load)
             if options.to and job is not None:
                 from processor.job.run.feed import read_back
 
@@ -106,17 +164,19 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _run_until_stopped(
-    settings: Settings, definitions: "Definitions | None", options: argparse.Namespace, log: JobLog
+    settings: Settings, definitions: "Definitions | None", options: argparse.Namespace, log: JobLog, *, load: bool
 ) -> "tuple[Job | None, int]":
     """Runs the job until it has ended, or until a signal stops it. Returns the job, None if it stopped before it was open, and
     how many records of the file no entity reads."""
-    from processor.job.run.feed import read_feed
-    from processor.job.run.open_job import RunRequest, prepare_plan
-    from processor.job.run.run_job import noted_end, run_to_end
-    from processor.job.run.source import session_jars
-
     with StopSignals(log).handled() as signals, shown_status(settings, signals):
         try:
+            if not options.take_over:
+                _refuse_next_to_living_run(settings, signals)
+            from processor.job.run.feed import read_feed
+            from processor.job.run.open_job import RunRequest, prepare_plan
+            from processor.job.run.run_job import noted_end, run_to_end
+            from processor.job.run.source import session_jars
+
             with noted_end(settings, owner_name(), signals.stopping, log):
                 plan = prepare_plan(settings, definitions)
                 feed = read_feed(settings, plan, options.source) if options.source else None
@@ -129,6 +189,7 @@ def _run_until_stopped(
                         registry=registry,
                         take_over=options.take_over,
                         adopt=options.adopt,
+                        load=load,
                         jars=jars,
                         report=signals.log,
                         stopping=signals.stopping,
@@ -139,6 +200,14 @@ def _run_until_stopped(
         except Stopped:
             log(JobEvent(what="stopped", text="stopped"))
             return None, 0
+
+
+def _refuse_next_to_living_run(settings: Settings, signals: StopSignals) -> None:
+    """Raises LeaseHeld where the job runs already: before the import of Spark, and before the definitions change the registry."""
+    from processor.job.run.lease import LOOK_SECONDS, refuse_living_run
+
+    with suppress(RegistryMissing, UnknownRevision), open_registry(settings) as registry:
+        refuse_living_run(registry.jobs, settings.job, owner_name(), signals.stopping, LOOK_SECONDS)
 
 
 def _report_end(job: "Job", others: int, log: JobLog) -> int:

@@ -18,18 +18,20 @@ from typing import TYPE_CHECKING, Any
 from processor.cli.options import (
     JOB,
     REGISTRY,
+    load_definitions,
     load_settings,
     reachable_settings,
     settings_of_shared_parts,
     source_address,
 )
-from processor.cli.verb import JSON, OPERATORS, flag, one_of, source_flags, verb
+from processor.cli.verb import JSON, OPERATORS, STORED_DEFINITIONS, flag, one_of, source_flags, verb
 from processor.environment.settings.resolve import open_registry
 from processor.environment.settings.settings import Settings
-from processor.environment.stores.kinds import kind_of
+from processor.environment.stores.kinds import kind_and_table, kind_of
 from processor.errors import KafkaError, PartError, SettingError, StatestoreError
 from processor.job.metrics.status import (
     amber_lines,
+    costly_lines,
     failed_text,
     filling_topics,
     gate_lines,
@@ -173,6 +175,7 @@ def _job_lines(snapshot: Snapshot, job: JobStatus) -> Iterator[str]:
             f"{batch['documents']:,} documents"
         )
     yield from _open_lines(state)
+    yield from (f"  {line}" for line in costly_lines(state))
     if counts := state.get("counts"):
         yield f"  {spending_line(counts)}"
         if throttled(counts):
@@ -186,7 +189,9 @@ def _end_line(end: RunEnd) -> str:
 
 def _open_lines(state: Mapping[str, Any]) -> Iterator[str]:
     """What is open: the lines of counts that a job works off."""
-    yield f"  {state['open_changes']:,} open changes, {state['fan_outs']:,} fan-outs, {state['backlog']:,} roots in the backlog"
+    counts = {"open changes": "open_changes", "fan-outs": "fan_outs", "roots in the backlog": "backlog"}
+    if left := [f"{state[field]:,} {name}" for name, field in counts.items() if state[field]]:
+        yield f"  {', '.join(left)}"
     yield from (f"  {line}" for line in gate_lines(state))
     if state["walks"]:
         yield f"  walks: {', '.join(state['walks'])}"
@@ -203,22 +208,27 @@ def _open_lines(state: Mapping[str, Any]) -> Iterator[str]:
 def slots(options: argparse.Namespace) -> int:
     """Show the slots of each entity with their joins, the products that wait, jobs and walks."""
     with reachable_settings(options) as settings, open_registry(settings) as registry:
-        return print_state(options, lambda: _print_board(registry, options))
+        return print_state(options, lambda: _print_board(registry, options, settings.store))
 
 
-def _print_board(registry: "Registry", options: argparse.Namespace) -> int:
+def _print_board(registry: "Registry", options: argparse.Namespace, store: str) -> int:
     snapshot, jobs, walks = registry.snapshot(), registry.jobs(), registry.progress()
     if options.json:
         print(json.dumps(board_json(snapshot, jobs, walks), indent=2))
     else:
         lines = list(status_lines(snapshot, jobs, walks))
-        print(visible("\n".join([board_text(snapshot), *([""] if lines else []), *lines])), flush=True)
+        table = registry.binding().table
+        store = kind_and_table(table)[0] if table else store
+        print(
+            visible("\n".join([board_text(snapshot, kind_of(store).slot), *([""] if lines else []), *lines])),
+            flush=True,
+        )
     return 0
 
 
-def board_text(snapshot: Snapshot) -> str:
-    """The board of slots as a table, with a rule below its header."""
-    header, *rows = fitted(_board_rows(snapshot))
+def board_text(snapshot: Snapshot, slot: str) -> str:
+    """The board of slots as a table, with a rule below its header. `slot`: what the store calls one, before its number."""
+    header, *rows = fitted(_board_rows(snapshot, slot))
     rule = ["-" * width for width in column_widths([header, *rows])]
     return "\n".join(table_lines([header, rule, *rows]))
 
@@ -231,15 +241,15 @@ def status_lines(snapshot: Snapshot, jobs: Iterable[JobStatus], walks: Iterable[
     yield from (_walk_line(walk) for walk in board["walks"] if not walk["done"])
 
 
-def _board_rows(snapshot: Snapshot) -> list[list[str]]:
-    """The rows of the board, the header first: entity, key, and GSI_1 up to the last slot in use.
+def _board_rows(snapshot: Snapshot, name: str) -> list[list[str]]:
+    """The rows of the board, the header first: entity, key, and the slots up to the last one in use.
 
     A cell has several lines: the columns joined by `#`, the state when it is not serving, and the joins. The key's cell holds
     its key reads, and below them each edge with its joins.
     """
     last = max((one.slot for one in snapshot.assignments), default=0)
     slots = range(1, last + 1)
-    header = [["entity"], ["key"], *([f"GSI_{slot}"] for slot in slots)]
+    header = [["entity"], ["key"], *([f"{name}{slot}"] for slot in slots)]
     rows = [
         [[entity["entity"]], _key_cell(entity), *(_slot_cell(entity, slot) for slot in slots)]
         for entity in board_json(snapshot)["entities"]
@@ -284,6 +294,7 @@ def _walk_line(walk: Mapping[str, Any]) -> str:
     "doctor",
     OPERATORS,
     JSON,
+    STORED_DEFINITIONS,
     *source_flags("look at this source database, too: postgresql:// or mysql://"),
     settings=(*JOB, "checkpoint"),
 )
@@ -295,7 +306,8 @@ def doctor(options: argparse.Namespace) -> int:
 
     with ExitStack() as stack:
         settings, dead = _settings(options, stack)
-        around = CheckContext(settings, embedded=options.embedded)
+        definitions = load_definitions(options) if options.definitions else None
+        around = CheckContext(settings, embedded=options.embedded, definitions=definitions)
         stack.callback(around.close)
         checks = [*checks_of(kind_of(settings.store), dead)]
         checks += [source_check(source_address(options))] if options.source else []

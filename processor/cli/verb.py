@@ -26,6 +26,20 @@ Run = Callable[[argparse.Namespace], int]
 """The function of a verb: it takes the flags, and returns the exit status."""
 
 
+class ShowAll(argparse.Action):
+    """Prints the help of a verb with what `--help` leaves out. `hidden`: the help texts of that."""
+
+    def __init__(self, *, hidden: Mapping[argparse.Action, str], **given: Any) -> None:
+        super().__init__(nargs=0, default=argparse.SUPPRESS, **given)
+        self._hidden = hidden
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        for action, text in self._hidden.items():
+            action.help = text
+        parser.print_help()
+        parser.exit()
+
+
 class Flag(NamedTuple):
     """A flag or an argument. `given`: the arguments of argparse; `rare`: the help text of one that only `--help-all` shows."""
 
@@ -106,7 +120,8 @@ class Verb:
         if self.settings is not None:
             from processor.cli.options import add_settings
 
-            add_settings(parser, *self.settings, rare=rare)
+            rare |= add_settings(parser, *self.settings)
+        parser.add_argument("--help-all", action=ShowAll, hidden=rare, help="explain all flags and settings, and exit")
         if self.actions:
             below = parser.add_subparsers(dest="action", required=True, metavar="|".join(self.actions))
             for action_verb in self.actions.values():

@@ -22,7 +22,13 @@ from types import FrameType
 from processor.environment.programs.connect import start_connect
 from processor.environment.programs.downloads import ShowProgress, kafka_broker_jars, locked, silent
 from processor.environment.programs.program import Owner, PartsState, find_open_folder, remove_folder
-from processor.environment.programs.servers import start_console, start_kafka, start_opensearch, start_store_postgres
+from processor.environment.programs.servers import (
+    CONSOLE_PORT,
+    start_console,
+    start_kafka,
+    start_opensearch,
+    start_store_postgres,
+)
 from processor.environment.stores.kind import StartPart
 from processor.environment.stores.kinds import KINDS, embedded_kind, kind_of
 
@@ -191,8 +197,8 @@ def up(
         missing = [name for name in wanted if not _runs(state, name)]
         if missing:
             progress(f"starting {named(missing)}")
-            _start([name for name in missing if name not in LATER], home, state)
-            _start([name for name in missing if name in LATER], home, state)
+            for at_once in (set(missing) - {*LATER}, set(missing) & {*LATER}):
+                _start(at_once, home, state, progress)
         return _addresses(state)
 
 
@@ -223,13 +229,16 @@ def down(directory: Path, progress: ShowProgress = silent) -> bool:
     return bool(parts)
 
 
-def _start(names: list[str], home: Path, state: PartsState) -> None:
+def _start(names: Collection[str], home: Path, state: PartsState, progress: ShowProgress) -> None:
     with ThreadPoolExecutor(len(part_functions())) as pool:
 
         def start(name: str) -> None:
             before = state.parts.get(name)
             part = part_functions()[name](home / name, launch=state.launch(name), port=before.port if before else None)
             state.set_endpoint(name, part.endpoint)
+            usual = before.port if before else CONSOLE_PORT if name == CONSOLE else None
+            if usual not in (None, state.parts[name].port):
+                progress(f"another program listens at port {usual}: {name} has port {state.parts[name].port} now")
 
         futures = [pool.submit(start, name) for name in names]
         try:

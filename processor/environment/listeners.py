@@ -244,7 +244,8 @@ def listen(names: tuple[str, str], host: str, port: int, connections: Connection
         why = getattr(error, "strerror", None) or error
         match getattr(error, "errno", None):
             case errno.EADDRINUSE:
-                cure = f"give another {port_flag}"
+                why = "another program listens there"
+                cure = f"end that one, or give {port_flag} {_next_free(host, port)}"
             case errno.EACCES | errno.EPERM:
                 cure = f"give a {port_flag} from 1024 on, or the right to open this one"
             case None if isinstance(error, OverflowError):
@@ -252,6 +253,15 @@ def listen(names: tuple[str, str], host: str, port: int, connections: Connection
             case _:
                 cure = f"give an address of this machine with {host_flag}"
         raise SettingError(f"{names[1]}: cannot listen at {host}, port {port}: {why}; {cure}") from None
+
+
+def _next_free(host: str, port: int) -> int | str:
+    """The next port that is free at the moment."""
+    for later in range(port + 1, min(port + 100, 65536)):
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        with suppress(OSError), socket.create_server((host, later), family=family):
+            return later
+    return "N"
 
 
 def _sockets(host: str, port: int, connections: ConnectionTable) -> list[ListeningSocket]:

@@ -213,6 +213,12 @@ class Runs:
         with self._database.transaction() as connection:
             _change(connection, lease, {"report": report, "reported_at": func.clock_timestamp(), **mark})
 
+    def forget_roots(self) -> None:
+        """Takes the names of roots out of the reports of all jobs: a report may stay when its job ended."""
+        kept = literal_column("(report::jsonb - 'costly_roots')::json", JSON)
+        with self._database.transaction() as connection:
+            connection.execute(update(leases).where(leases.c.report.is_not(None)).values(report=kept))
+
     def mark(self) -> RunMark:
         """What the registry knows of the runs of its jobs."""
         ended = select(leases.c.ended_run, leases.c.ended_round).where(leases.c.ended_run.is_not(None))

@@ -95,6 +95,13 @@ class BotoClient:
         self.api.close()
 
 
+def open_s3(endpoint_url: str | None, region: str | None, patience: Patience) -> Any:
+    """boto3's client of S3. `endpoint_url`: of a server that has DynamoDB and S3 at one address, such as moto."""
+    style = Config(s3={"addressing_style": "path"} if endpoint_url else {})
+    session = boto3.session.Session(botocore_session=botocore.session.get_session())
+    return session.client("s3", endpoint_url=endpoint_url, region_name=region, config=_config(patience).merge(style))
+
+
 class Credentials:
     """The credentials of a session, in all their forms. botocore renews those that name their end before they end."""
 

@@ -154,13 +154,13 @@ def item_columns(items: Sequence[tuple[Key, Item]]) -> list[TextColumn | NumberC
     for name in (*_SLOTS, *RANGES):
         values = [item.get(name) for _, item in items]
         columns.append(text_column([value and stored_key(value) for value in values] if any(values) else []))
-    columns.append(number_column([_expiry(item) for _, item in items]))
+    columns.append(number_column([expiry(item) for _, item in items]))
     columns.append(byte_column([shown_text(item) for _, item in items]))
     columns.append(byte_column([item_text(item) for _, item in items]))
     return columns
 
 
-def _expiry(item: Item) -> int | None:
+def expiry(item: Item) -> int | None:
     """The time after which the store may delete an item, where that is a whole number, as DynamoDB wants it."""
     ttl = item.get(TTL)
     return ttl if type(ttl) is int and -INT64 <= ttl < INT64 else None

@@ -195,10 +195,11 @@ def _base64(value: bytes) -> str:
 _Connection = psycopg.Connection[Any]
 _NAME: Final = re.compile(r"[A-Za-z0-9_.-]{3,57}")
 _TEXT: Final = 'text COLLATE "C"'
-_OPTIONS: Final = (
+OPTIONS: Final = (
     "fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.1, "
     "autovacuum_analyze_scale_factor = 0.1, autovacuum_vacuum_cost_delay = 0"
 )
+EXPIRY_INDEX: Final = "CREATE INDEX ON {} (ttl) WHERE ttl IS NOT NULL"
 _COLUMNS: Final = [
     *[("pk", _TEXT, True), ("sk", _TEXT, True)],
     *[(slot, _TEXT, False) for slot in SLOTS],
@@ -225,7 +226,7 @@ def create_table(connection: _Connection, table: str, slots: int, *, unlogged: b
         if describe_table(connection, table) is None:
             _make(connection, schema, unlogged=unlogged)
             for name in names:
-                connection.execute(_index(schema, name))
+                connection.execute(index_of(schema, name))
     _check(connection, table, slots)
     return _give_form(connection, table, unlogged=unlogged)
 
@@ -243,7 +244,7 @@ def add_slots(connection: _Connection, table: str, slots: int, progress: ReportI
             drop = SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(Identifier(schema, _index_name(name)))
             try:
                 connection.execute(drop, prepare=False)
-                connection.execute(_index(schema, name, " CONCURRENTLY"), prepare=False)
+                connection.execute(index_of(schema, name, " CONCURRENTLY"), prepare=False)
             except psycopg.errors.InsufficientPrivilege:
                 raise Terminal(
                     f"table {table} lacks the index {name}, and this user does not own the table: give `statestore add-slots` "
@@ -276,7 +277,7 @@ def table_state(connection: _Connection, table: str) -> TableState | None:
         on_demand=True,
         protected=False,
         recoverable=None,
-        logged=not _unlogged(connection, schema_name(table))[ITEMS],
+        logged=not is_unlogged(connection, table),
         release=connection.info.server_version // 10_000,
     )
 
@@ -350,7 +351,7 @@ def _make(connection: _Connection, schema: str, *, unlogged: bool) -> None:
             # this needs a right on the whole database
             connection.execute(SQL("CREATE SCHEMA {}").format(Identifier(schema)))
         connection.execute(
-            SQL("CREATE {} {} ({}, PRIMARY KEY (pk, sk)) WITH ({})").format(kind, items, SQL(columns), SQL(_OPTIONS))
+            SQL("CREATE {} {} ({}, PRIMARY KEY (pk, sk)) WITH ({})").format(kind, items, SQL(columns), SQL(OPTIONS))
         )
     except psycopg.errors.InsufficientPrivilege as error:
         cure = SQL("ALTER SCHEMA {} OWNER TO {}" if exists else "CREATE SCHEMA {} AUTHORIZATION {}")
@@ -358,7 +359,7 @@ def _make(connection: _Connection, schema: str, *, unlogged: bool) -> None:
         raise Terminal(
             f"schema {schema}: {error.diag.message_primary}: let an administrator give the statement {statement}"
         ) from error
-    connection.execute(SQL("CREATE INDEX ON {} (ttl) WHERE ttl IS NOT NULL").format(items))
+    connection.execute(SQL(EXPIRY_INDEX).format(items))
     connection.execute(
         SQL("CREATE {} {} (name text PRIMARY KEY, generation bigint NOT NULL)").format(kind, fences),
     )
@@ -384,6 +385,11 @@ def _give_form(connection: _Connection, table: str, *, unlogged: bool) -> str | 
         ) from None
     meaning = "the server empties it when it crashes" if unlogged else "its rows outlast a crash of the server"
     return f"the table {table} is {form} now, as the setting store_unlogged says: {meaning}"
+
+
+def is_unlogged(connection: _Connection, table: str) -> bool:
+    """Whether the rows of an existing table are in an unlogged one."""
+    return _unlogged(connection, schema_name(table))[ITEMS]
 
 
 def _unlogged(connection: _Connection, schema: str) -> dict[str, bool]:
@@ -432,20 +438,21 @@ def _regclass(table: str) -> str:
     return Identifier(schema_name(table), ITEMS).as_string()
 
 
-def _index(schema: str, name: str, how: str = "") -> Any:
+def index_of(schema: str, name: str, how: str = "", items: str = ITEMS) -> Any:
+    """The statement that makes the index of a slot."""
     column = Identifier(name.lower())
     return SQL("CREATE INDEX{} {} ON {} ({}, {}) WHERE {} IS NOT NULL").format(
         SQL(how),
-        Identifier(_index_name(name)),
-        Identifier(schema, ITEMS),
+        Identifier(_index_name(name, items)),
+        Identifier(schema, items),
         column,
         Identifier(range_name(name).lower()),
         column,
     )
 
 
-def _index_name(slot: str) -> str:
-    return f"{ITEMS}_{slot.lower()}"
+def _index_name(slot: str, items: str = ITEMS) -> str:
+    return f"{items}_{slot.lower()}"
 
 
 def _known(columns: Iterable[tuple[str, str, bool]]) -> set[str]:

@@ -17,7 +17,11 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted(
     [
         *ROOT.glob("*.md"),
-        *(page for folder in ("docs", "examples", "infra", "tests") for page in (ROOT / folder).rglob("*.md")),
+        *(
+            page
+            for folder in ("docs", "benchmarks", "examples", "infra", "tests")
+            for page in (ROOT / folder).rglob("*.md")
+        ),
     ]
 )
 """Every page of the repository."""

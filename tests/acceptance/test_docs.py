@@ -31,16 +31,17 @@ from tests.acceptance.pages import (
     run_page,
     stop_parts,
 )
+from tests.screenshots.terminal import MOST_BYTES, SESSIONS, Session, draw
 
 DOCS = ROOT / "docs"
-SLOW = {DOCS / "disasters.md", DOCS / "changes.md", DOCS / "stores.md"}
+SLOW = {DOCS / "troubleshooting.md", DOCS / "changes.md", DOCS / "stores.md"}
 """Pages whose blocks start the job many times. Of them `make test-rest` runs those before the first start of parts."""
 OFTEN = {ROOT / "README.md"}
 """The page that newcomers read first: `make test` runs its blocks, with Spark or not."""
 LONG = {DOCS / "debezium.md", DOCS / "definitions.md"}
 """Pages with many blocks that start nothing."""
 STARTS_PARTS = ("statestore run", "statestore local up", "statestore demo", "production.toml")
-GLOSSARY = (DOCS / "glossary.md").read_text(encoding="utf-8")
+GLOSSARY = (DOCS / "architecture.md").read_text(encoding="utf-8").partition("## Glossary")[2]
 TERMS = re.findall(r"^\| ([^|]+?) \| [^|]+ \| `([^`]+)`: `(\w+)` \|$", GLOSSARY, re.MULTILINE)
 """(term, module, name in the module) of each line of the glossary."""
 WRITTEN = ("entities.yaml", "production.toml", "settings.toml")
@@ -77,7 +78,7 @@ def test_every_shell_block_runs_and_prints_the_output_of_the_page(page: Path, ch
 
 
 @pytest.mark.rest
-@pytest.mark.parametrize("page", [DOCS / "changes.md"], ids=page_name)
+@pytest.mark.parametrize("page", [DOCS / "changes.md", DOCS / "troubleshooting.md"], ids=page_name)
 def test_the_quick_shell_blocks_of_a_slow_page_run(page: Path, checkout: Path) -> None:
     run_page(page, checkout, until="statestore local up")
 
@@ -150,9 +151,9 @@ def test_the_tiers_of_contributing_are_those_of_the_make_file() -> None:
     assert sorted(tiers) == sorted(word for line in lines for word in line.split() if word.startswith("tests/"))
 
 
-def test_the_index_has_every_page_of_docs() -> None:
-    indexed = {path for path, _ in links(DOCS / "README.md")}
-    assert {page.name for page in DOCS.glob("*.md")} - {"README.md"} <= indexed
+def test_the_readme_leads_to_every_page_of_docs() -> None:
+    indexed = {path for path, _ in links(ROOT / "README.md")}
+    assert {f"docs/{page.name}" for page in DOCS.glob("*.md")} <= indexed
 
 
 def test_the_glossary_has_every_term_once_in_order() -> None:
@@ -175,7 +176,7 @@ def test_the_settings_file_of_the_page_names_settings_only(page: str) -> None:
 
 
 def test_both_clients_of_kafka_take_each_settings_file_of_the_page(tmp_path: Path) -> None:
-    blocks = blocks_of(DOCS / "kafka.md", "toml")
+    blocks = [block for block in blocks_of(DOCS / "kafka.md", "toml") if "[kafka]" in block.text]
     assert len(blocks) > 5
     for block in blocks:
         file = tmp_path / "settings.toml"
@@ -226,3 +227,17 @@ def _defined(module: Path) -> Iterator[str]:
             yield node.target.id
         elif isinstance(node, ast.Assign):
             yield from (target.id for target in node.targets if isinstance(target, ast.Name))
+
+
+@pytest.mark.rest
+@pytest.mark.parametrize("session", SESSIONS, ids=lambda one: one.file)
+def test_a_screen_of_a_page_is_what_its_commands_print(session: Session) -> None:
+    kept = (ROOT / session.file).read_text(encoding="utf-8")
+    assert screen_text(draw(session)) == screen_text(kept), "`make screens` writes it again"
+    assert len(kept) <= MOST_BYTES
+    assert "http" not in kept.replace("http://www.w3.org/2000/svg", "")
+
+
+def screen_text(svg: str) -> list[str]:
+    """The texts of a screen, whatever rich writes around them."""
+    return re.findall(r"<text [^>]*>([^<]*)</text>", svg)

@@ -37,7 +37,7 @@ def test_documents_equal_the_select_after_debezium_the_broker_and_the_job_were_k
 
 @pytest.mark.parametrize("source", ["postgres", "mariadb"])
 def test_no_document_of_whole_transactions_shows_a_part_of_one(source: str) -> None:
-    """Over MariaDB Debezium sends whole transactions again after a kill (docs/gates.md)."""
+    """Over MariaDB Debezium sends whole transactions again after a kill (docs/formats.md#gates)."""
     if source == "mariadb":
         required_program("mariadbd", "`apt-get install mariadb-server`")
     result = soak_transactions(Transactions(source=source, seed=1, calm=20, kills=40, writers=4, pause=0.5, keys=0))

@@ -139,7 +139,7 @@ def test_another_job_at_the_same_port_ends_at_its_start_with_a_clear_error(
     words = [*statestore, *module_story.run_on(dynamodb_local), "--status-port", str(port)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 1
-    assert f"status_port: cannot listen at 127.0.0.1, port {port}: Address already in use" in done.stderr
+    assert f"status_port: cannot listen at 127.0.0.1, port {port}: another program listens there" in done.stderr
 
 
 def test_the_end_of_the_job_does_not_wait_for_a_reader(job: Job, port: int) -> None:

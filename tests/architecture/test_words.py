@@ -5,6 +5,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
+from tests.acceptance.pages import anchors
 from tests.architecture.files import ROOT, repository_files
 
 BANNED = (
@@ -15,6 +16,8 @@ BANNED = (
 CURE = "write in plain words, with a named actor and a verb in the present (CONTRIBUTING.md)"
 OUTSIDE = re.compile(r"\b(DESIGN|FORMATS|FACTS|STYLE)\.md\b|\bshared/")
 """Documents and folders that are not in the repository."""
+PAGE = re.compile(r"\bdocs/([a-z-]+\.md)(?:#([a-z0-9-]+))?")
+"""A page that a message, a docstring or a file for operators names, perhaps with a heading."""
 RENAMED = re.compile(r"\b(?:(?:write|publish|settle|replay|walk|resume|run)_part|PartResult|PARTS)\b")
 """Names of a second meaning: a part is a program outside of the job. The halves of a round are its stages."""
 PARAPHRASES = re.compile(
@@ -37,8 +40,14 @@ def test_no_file_refers_to_a_document_outside_the_repository() -> None:
     assert _places(OUTSIDE) == []
 
 
+def test_each_page_and_heading_that_a_file_names_exists() -> None:
+    named = {found for path, text in _texts().items() if path.suffix != ".md" for found in PAGE.findall(text)}
+    known = {page.name: anchors(page) for page in (ROOT / "docs").glob("*.md")}
+    assert [name for name in sorted(named) if name[0] not in known or (name[1] and name[1] not in known[name[0]])] == []
+
+
 def test_a_word_of_the_glossary_has_no_second_meaning() -> None:
-    assert _places(RENAMED) == [], "see docs/glossary.md"
+    assert _places(RENAMED) == [], "see the glossary of docs/architecture.md"
 
 
 def test_no_file_paraphrases_a_technical_word() -> None:

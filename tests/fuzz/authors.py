@@ -41,6 +41,7 @@ j ?& array['a'] | (j -> 'a')::int | (j ->> 'a')::decimal | jsonb_array_length(j)
 m + interval '1 month' | x - interval '2 days 03:00' | x + a | x - b | extract(epoch from m) | extract(epoch from m - x)
 extract(isodow from x) | date_trunc('week', m) | to_char(m, 'FMDD. Month YYYY "at" HH24:MI:SS.US') | to_char(x, 'IYYY-IW')
 m > clock - interval '1 year' | clock::date - x | m between now() and clock + interval '2 h' | extract(hour from clock) > a
+acos(sin(radians(f)) * cos(d)) | atan2(f, | degrees(a) | tan(g) | asin(2)
 m + interval '900 years' < clock | date_trunc('month', clock) = date_trunc('month', m) | current_date + a | clock
 """.replace("\n", " | ")
 

@@ -76,7 +76,9 @@ def test_the_policies_have_the_actions_of_the_list_on_the_table_and_its_indexes(
     list_ = json.loads(LIST.read_text())
     arn = "arn:aws:dynamodb:eu-west-1:123456789012:table/plain"
     for role, policy in policies.items():
-        made = list_["table_maker"]["table"] if role == "job" else []  # the module got `job_makes_table`
+        made = [action for part in ("table_maker", "loader") for action in list_[part]["table"] if role == "job"]
+        files = {"DeleteObject", "GetObject", "PutObject"} if role == "job" else set()  # the module got `load_files`
+        assert _actions(policy, "s3", "arn:aws:s3:::bucket/loads/*") == files
         assert _actions(policy, "dynamodb", arn) == {*list_[role]["table"], *made}
         assert _actions(policy, "dynamodb", f"{arn}/index/*") == set(list_[role]["index"])
         limited = [s["Condition"]["ForAllValues:StringEquals"] for s in policy["Statement"] if _in_partition(s)]

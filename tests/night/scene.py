@@ -1,6 +1,6 @@
 """The night, as a scripted scene: a real job, Prometheus and a browser, and the five voices at each moment of each event.
 
-    python -m tests.night.scene --only "kill -9" --page docs/night.md
+    python -m tests.night.scene --only "kill -9" --page tests/night/seen.md
 
 The parts are real: embedded Kafka and Postgres, each behind a proxy, and `statestore run` as a process. Prometheus has the rules
 that ship, with shorter times (`voices.scaled_rules`). Exit status 1 if a voice is wrong.

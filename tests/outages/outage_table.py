@@ -1,4 +1,4 @@
-"""What each outage did to the job, by part, way and length: the table of docs/outages.md.
+"""What each outage did to the job, by part, way and length: the table of tests/outages/results.md.
 
 An outage is alone when no other one overlaps it, nor the time until the job was well again. Only then its figures are its own.
 """

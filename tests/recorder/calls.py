@@ -19,6 +19,8 @@ FOLDER = "RECORDED_AWS_CALLS"
 LIST = Path(__file__).parents[2] / "infra" / "modules" / "access" / "dynamodb_actions.json"
 OTHERS = frozenset({"secretsmanager:GetSecretValue"})
 """What main.tf of the same module also allows; tests/infra compares."""
+FILES = {"DELETE": "s3:DeleteObject", "GET": "s3:ListBucket", "PUT": "s3:PutObject"}
+"""The requests to S3 of a load, which the same file allows, by their methods."""
 _PRODUCT = re.compile(r"\bstatestore\b")
 _SERVICE = re.compile(r"Credential=[^/]*/[^/]*/[^/]*/([^/]*)/aws4_request")
 
@@ -35,6 +37,8 @@ def actions(headers: Mapping[str, str], body: bytes) -> set[str]:
     """The actions of IAM that a call needs, such as `dynamodb:Query index`."""
     service = _SERVICE.search(headers.get("authorization", ""))
     operation = headers.get("x-amz-target", "?").rpartition(".")[2]
+    if service is not None and service[1] == "s3":
+        return {FILES.get(headers.get(":method", ""), "s3:?")}
     if service is None or service[1] != "dynamodb":
         return {f"{service[1] if service else '?'}:{operation}"}
     return {f"dynamodb:{action}" for action in dynamodb_actions(operation, json.loads(body))}
@@ -48,7 +52,7 @@ def dynamodb_actions(operation: str, body: Mapping[str, Any]) -> set[str]:
 def allowed() -> set[str]:
     """The actions that any of the policies allows."""
     actions = {action for role in json.loads(LIST.read_text()).values() for action in _of_role(role)}
-    return {f"dynamodb:{action}" for action in actions} | OTHERS
+    return {f"dynamodb:{action}" for action in actions} | OTHERS | {*FILES.values()}
 
 
 def recorded(folder: Path) -> set[str]:

@@ -31,3 +31,4 @@ def clock_protections() -> Iterator[Protection]:
     yield of_clock("the driver hears of new ticks", "a bucket that is read already", s.unnoticed, 15)
     yield of_clock("a tick that is over counts no more", "a second tick of a root", s.over_counts, 4)
     yield of_clock("the clock never goes back", "a machine whose clock is behind", s.goes_back, 59, **SKEWED)
+    yield of_clock("a tick knows when clocks go back", "an hour that comes twice", s.unbroken, 77)

@@ -4,6 +4,7 @@ The job restarts at any moment, on machines whose clocks differ. The clock of th
 """
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any
@@ -56,9 +57,18 @@ CLOCKED_ROWS: dict[str, Callable[[Random], Row]] = {
 }
 
 
-def draw_clocked(rng: Random) -> Definitions:
-    """Some products, of which most have a clock."""
-    texts = {f"p{n}.yaml": json.dumps(_product(rng, n)) for n in range(rng.randint(1, 3))}
+_BEFORE = "interval '268 days 22:58:20'"
+"""After 1970-01-01, 100 seconds before the clocks of Rome went back an hour."""
+LOCAL_CLOCKS = (
+    "(date_trunc('minute', clock at time zone 'Africa/Monrovia') at time zone 'Africa/Monrovia')",  # 44:30 behind UTC
+    f"((clock + {_BEFORE}) at time zone 'Europe/Rome' at time zone 'Europe/Rome' - {_BEFORE})",
+)
+
+
+def draw_clocked(rng: Random, local_clock: str = "clock") -> Definitions:
+    """Some products, of which most have a clock. `local_clock`: what their expressions have in place of it."""
+    products = [json.dumps(_product(rng, n)) for n in range(rng.randint(1, 3))]
+    texts = {f"p{n}.yaml": re.sub(r'\bclock\b(?!":)', local_clock, one) for n, one in enumerate(products)}
     return load({"entities.yaml": json.dumps(ENTITIES), **texts})
 
 

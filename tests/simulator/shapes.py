@@ -18,7 +18,7 @@
     ordered N    the same with joins whose order an index has
     compared N   the same over columns that say how their text compares, with other spellings of each text
     computed N   the same with expressions in joins, computed columns, and arrays within json
-    clocked N    products with a clock (`tests.simulator.clocked_products`)
+    clocked N    products with a clock (`tests.simulator.clocked_products`); from 60 on, two of three cut it in a time zone
     grouped N    the same with a document for each group of rows
     every N      the same with all words of the language, and all functions
 
@@ -306,11 +306,12 @@ def _ordered(name: str) -> Shape:
 
 
 def _clocked(name: str) -> Shape:
-    from tests.simulator.clocked_products import CLOCKED_ROWS, draw_clocked  # they need a whole run
+    from tests.simulator.clocked_products import CLOCKED_ROWS, LOCAL_CLOCKS, draw_clocked  # they need a whole run
 
+    number = int(name.split()[1])
     return Shape(
         name=name,
-        definitions=draw_clocked(Random(name)),
+        definitions=draw_clocked(Random(name), ("clock", *LOCAL_CLOCKS)[number % 3 if number >= 60 else 0]),
         draw_row=CLOCKED_ROWS,
         moving=("user", "star", "star"),
         unused_columns={},

@@ -1,1 +1,1 @@
-"""The two designs that statestore replaces, measured over the same changes. docs/benchmarks.md has the tables."""
+"""The two designs that statestore replaces, measured over the same changes. benchmarks/results.md has the tables."""

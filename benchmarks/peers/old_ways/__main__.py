@@ -1,9 +1,9 @@
-"""`make bench-peers`, second part: the two designs that statestore replaces, and their table of docs/benchmarks.md.
+"""`make bench-peers`, second part: the two designs that statestore replaces, and their table of benchmarks/results.md.
 
     python -m benchmarks.peers.old_ways [--products 1 3 10] [--joins 3 6 9] [--events 12000] [--users 1000] [--batch 2000]
         [--quick]
 
-Progress goes to standard error. `--write` writes the table into docs/benchmarks.md, between its markers.
+Progress goes to standard error. `--write` writes the table into benchmarks/results.md, between its markers.
 """
 
 import argparse

@@ -1,1 +1,1 @@
-"""Whole jobs of statestore and of Flink SQL, from Kafka topics to Kafka topics. docs/benchmarks.md has the table."""
+"""Whole jobs of statestore, Flink SQL and Kafka Streams, from Kafka to Kafka. benchmarks/results.md has the table."""

@@ -1,9 +1,10 @@
-"""`python -m benchmarks.peers.whole_jobs`: statestore on Postgres and Flink SQL, and their table of docs/benchmarks.md.
+"""`python -m benchmarks.peers.whole_jobs`: statestore, Flink SQL, Kafka Streams; the table in benchmarks/results.md.
 
-    python -m benchmarks.peers.whole_jobs [statestore] [flink] [--products 1 10 100] [--events 40000] [--users 3000] [--write]
+    python -m benchmarks.peers.whole_jobs [statestore] [flink] [kafka-streams] [--products 1 10 100] [--events 40000]
+                                          [--users 3000] [--write]
 
 Each run has a broker and a state of its own. Above ten products, events and users are fewer in proportion. Progress goes to
-standard error. `--write` writes the table into docs/benchmarks.md, between its markers.
+standard error. `--write` writes the table into benchmarks/results.md, between its markers.
 """
 
 import argparse
@@ -14,6 +15,7 @@ from datetime import UTC, datetime
 from statistics import median
 
 from benchmarks.peers.whole_jobs.flink import flink_system
+from benchmarks.peers.whole_jobs.kafka_streams import kafka_streams_system
 from benchmarks.peers.whole_jobs.measure import WholeJobCost, measure_whole_job
 from benchmarks.peers.whole_jobs.system import System, statestore_system
 from benchmarks.run import DOCUMENT, insert_tables
@@ -24,6 +26,7 @@ from processor.errors import StatestoreError
 SYSTEMS: dict[str, Callable[[argparse.Namespace], AbstractContextManager[System]]] = {
     "statestore": lambda _: statestore_system(),
     "flink": lambda given: flink_system(given.parallelism),
+    "kafka-streams": lambda given: kafka_streams_system(given.parallelism),
 }
 BEGIN, END = "<!-- whole jobs: begin -->", "<!-- whole jobs: end -->"
 HEAD = (
@@ -35,7 +38,7 @@ HEAD = (
 def main() -> None:
     """Measures and prints the table; with --write, writes it into the document."""
     options = argparse.ArgumentParser(
-        description="Runs whole jobs of statestore and of Flink SQL, from Kafka to Kafka."
+        description="Runs whole jobs of statestore, Flink SQL and Kafka Streams, from Kafka to Kafka."
     )
     options.add_argument("systems", nargs="*", metavar="SYSTEM", help=f"{', '.join(SYSTEMS)} (default: all)")
     options.add_argument("--products", type=int, nargs="+", default=[1, 10, 100])
@@ -43,7 +46,9 @@ def main() -> None:
     options.add_argument("--users", type=int, default=3_000)
     options.add_argument("--kills", type=int, default=3)
     options.add_argument("--write", action="store_true", help=f"write the table into {DOCUMENT.name}")
-    options.add_argument("--parallelism", type=int, default=2, help="of Flink's operators (%(default)s)")
+    options.add_argument(
+        "--parallelism", type=int, default=2, help="operators of Flink, or threads of Kafka Streams (%(default)s)"
+    )
     given = options.parse_args()
     if unknown := set(given.systems) - set(SYSTEMS):
         options.error(f"no system is called {', '.join(sorted(unknown))}; there are {', '.join(SYSTEMS)}")

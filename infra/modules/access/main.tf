@@ -101,6 +101,24 @@ locals {
   }
 }
 
+# A load: the import of DynamoDB reads the files with the rights of its caller, and writes a log.
+locals {
+  load_statements = flatten([for files in var.load_files[*] : [
+    jsonencode({
+      Effect   = "Allow"
+      Action   = [for action in local.actions.loader.table : "dynamodb:${action}"]
+      Resource = [var.table_arn, "${var.table_arn}/import/*"]
+    }),
+    jsonencode({ Effect = "Allow", Action = ["s3:DeleteObject", "s3:GetObject", "s3:PutObject"], Resource = ["${files}/*"] }),
+    jsonencode({ Effect = "Allow", Action = ["s3:ListBucket"], Resource = [split("/", files)[0]] }),
+    jsonencode({
+      Effect   = "Allow"
+      Action   = ["logs:CreateLogGroup", "logs:CreateLogStream", "logs:DescribeLogGroups", "logs:DescribeLogStreams", "logs:PutLogEvents", "logs:PutRetentionPolicy"]
+      Resource = ["${local.prefix.logs}:log-group:/aws-dynamodb/*"]
+    }),
+  ]])
+}
+
 # Each statement is JSON text: those of one list may have different fields.
 locals {
   statements = {
@@ -110,6 +128,7 @@ locals {
       [for one in local.secret_statements[role] : jsonencode(one)],
       [for one in local.schema_statements[role] : jsonencode(one)],
       local.platform_statements[role],
+      role == "job" ? local.load_statements : [],
     )
   }
 }

@@ -31,6 +31,16 @@ variable "job_makes_table" {
   default     = false
 }
 
+variable "load_files" {
+  description = "Where `load` writes the files that DynamoDB imports, as an ARN: arn:aws:s3:::BUCKET/PREFIX. It lets the job delete the table and make it by an import. null: the job may not load."
+  type        = string
+  default     = null
+  validation {
+    condition     = var.load_files == null ? true : can(regex("^arn:[a-z-]+:s3:::[^/]+/.+$", var.load_files))
+    error_message = "Give bucket and prefix: arn:aws:s3:::BUCKET/PREFIX."
+  }
+}
+
 variable "kafka" {
   description = "The MSK cluster whose clients use IAM. `job` is the setting `job`: the transactional ids begin with it. A topic may end in `*`. `dead_letter_topic` (statestore.rejects by default) is the setting of this name, `rejects_topic` its former name. null: the job proves to Kafka who it is in another way."
   type = object({

@@ -29,7 +29,7 @@ from processor.engine.rounds.decoding import SettledDecode
 from processor.engine.rounds.events import JobEvent
 from processor.engine.rounds.round_counts import AGE_BUCKETS, FRESHNESS, account_text
 from processor.job.metrics.status import behind_text, freshness_text, letters_text
-from processor.text import visible, visible_line
+from processor.text import shortened, visible, visible_line
 from processor.values import canonical_json
 from processor.values.entity import Entity
 from processor.values.envelopes.kind import row_images
@@ -195,8 +195,18 @@ def minute_text(counts: Mapping[str, int]) -> str:
     return ", ".join([*([account_text(counts) + batches] if batches else []), *named])
 
 
+SHORT = 100
+"""The most characters of a line of the form `short`."""
+FORMS: dict[str, Callable[[JobEvent, datetime], str]] = {
+    "text": text_line,
+    "json": json_line,
+    "short": lambda event, now: shortened(event_text(event), SHORT),
+}
+
+
 class JobLog:
-    """Writes the events of a job to a stream. Threads may share it. `clock`: the local time."""
+    """Writes the events of a job to a stream. Threads may share it. `form`: of FORMS; `short` is for a person who watches,
+    without the time. `clock`: the local time."""
 
     def __init__(
         self,
@@ -271,7 +281,7 @@ class JobLog:
             os.write(sys.stderr.fileno(), f"{clear}{self._line(event)}\n".encode())
 
     def _line(self, event: JobEvent) -> str:
-        return (json_line if self.form == "json" else text_line)(event, self._clock())
+        return FORMS[self.form](event, self._clock())
 
 
 COUNTS = (

@@ -22,8 +22,8 @@ from processor.tools.inspect.preview import (
     estimated_dollars,
     product_prices,
 )
-from processor.tools.inspect.price import BATCH, REQUESTS, Cost
-from processor.tools.inspect.prices import Prices
+from processor.tools.inspect.price import BATCH, REQUESTS, Cost, LoadPrice
+from processor.tools.inspect.prices import IMPORT, Prices
 from processor.values import canonical_json
 from processor.values.record import Value
 from registry.fields import shown_fields
@@ -336,6 +336,23 @@ def plan_json(found: Preview, prices: Prices) -> dict[str, object]:
         "product_prices": by_product,
         "errors": [],
     }
+
+
+NEW_TABLE = 4_000
+"""Write units a second that a new table on demand takes at first. Read on 2026-11-27:
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/pre-warming-on-demand-capacity-mode.html."""
+
+
+def load_lines(found: LoadPrice, prices: Prices) -> Iterator[str]:
+    """The price of a first load, of a million records like those that were tried."""
+    share = Decimal(1_000_000) / max(found.records, 1)
+    units, gigabytes = found.write_units * share, found.bytes * share / 10**9
+    yield f"rows of a first load over DynamoDB, a million records like these {found.records:,}:"
+    yield (
+        f"  by `run`: ${units * prices.write / 1_000_000:.2f} for {units:,.0f} write units, at least "
+        f"{_duration(int(units / NEW_TABLE))} at the {NEW_TABLE:,} a second of a new table"
+    )
+    yield f"  by `load`: ${gigabytes * IMPORT:.2f} for an import of {gigabytes:.2f} GB; AWS names no duration"
 
 
 LONGEST = 100

@@ -20,7 +20,8 @@ from processor.errors import PlanError
 from processor.language.product.document import Shape, key_of_root, read_root_key
 from processor.language.product.expressions.expression import Expression
 from processor.language.product.expressions.functions import missing_secrets
-from processor.language.product.join_fields import convert, join_keys, secrets_in
+from processor.language.product.expressions.zones import installed, other_release
+from processor.language.product.join_fields import convert, join_keys, secrets_in, zones_in
 from processor.language.product.product import OPEN, Columns, Gate, GroupEntity, Join, Product
 from processor.text import first_of
 from processor.values import canonical_json
@@ -425,6 +426,8 @@ class Plan:
     """Entity -> its places in these trees, as (name of the tree, node)."""
     shown: Mapping[str, frozenset[str] | None] = field(init=False)
     """Entity -> the columns that each index answer shows of its rows, None for all: those that products read there now."""
+    gated: Mapping[str, ProductPlan] = field(init=False)
+    """The products whose documents wait at a gate. Every round asks for them."""
 
     def __post_init__(self) -> None:
         products = {
@@ -443,6 +446,8 @@ class Plan:
             read.setdefault(entity, set()).add(columns)
         shown = {name: self.entities[name].stored(union(parts)) for name, parts in read.items()}
         object.__setattr__(self, "shown", shown)
+        gated = {name: plan for name, plan in self.products.items() if plan.gate != OPEN}
+        object.__setattr__(self, "gated", gated)
 
     @property
     def declared_entities(self) -> dict[str, Entity]:
@@ -569,7 +574,18 @@ def secrets_of(plan: Plan) -> set[str]:
     return set(secrets_in((plan.products, plan.entities)))
 
 
-def check_secrets(plan: Plan, given: Collection[str]) -> None:
-    """Raises PlanError when the plan needs a secret that is not among the given names."""
-    if missing := secrets_of(plan) - set(given):
+def check_needs(plan: Plan, secrets: Collection[str]) -> None:
+    """Raises PlanError when the plan needs a secret that is not among these names, or other rules of time zones than the
+    installed ones."""
+    if missing := secrets_of(plan) - set(secrets):
         raise PlanError(missing_secrets(missing))
+    check_time_zones(plan)
+
+
+def check_time_zones(plan: Plan) -> None:
+    """Raises PlanError when a product needs other rules of time zones than the installed ones."""
+    found = {name: one for name, one in plan.products.items() if one.product.tzdata not in ("", installed())}
+    if found:
+        joined = any(zones_in([join.on for one in found.values() for _, join in one.product.walk()]))
+        releases = sorted({one.product.tzdata for one in found.values()})
+        raise PlanError(other_release(releases, product_names(found), joined=joined))

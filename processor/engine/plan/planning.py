@@ -1,15 +1,16 @@
 """From definitions to a plan: the requirements of definitions on the registry, and the plan of its answer. Knows no database."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from processor.engine.plan.compile_plan import compile_plan, index_groups, required_access
-from processor.engine.plan.plan import Plan, ProductPlan, check_dead_letter_topic
+from processor.engine.plan.plan import Plan, ProductPlan, check_dead_letter_topic, check_time_zones
 from processor.errors import PlanError
 from processor.language.definitions.describe import describe_entity, describe_product
 from processor.language.definitions.load import ENTITIES, load_stored
 from processor.language.definitions.problems import DefinitionError, Problem, suggest
+from processor.language.product.join_fields import zones_in
 from processor.language.product.product import Definitions, used_by_entity, walk_entities
 from processor.values import canonical_json
 from processor.values.entity import Entity
@@ -54,7 +55,7 @@ def plan_of(snapshot: stored.Snapshot) -> Plan:
     """
     if not snapshot.entities:
         raise PlanError("the registry holds no definitions: run `statestore apply --definitions DIR` first")
-    definitions = _definitions(snapshot, snapshot.products)
+    definitions = _definitions(snapshot, _with_releases(snapshot))
     _check_entries(snapshot, definitions)
     plan = compile_plan(
         definitions,
@@ -100,7 +101,9 @@ def check_after(given: Definitions, dead_letter_topic: str) -> Callable[[stored.
         check_dropped(before, after)
         check_message_keys(before, after)
         for snapshot in (after, completed(after)):
-            check_dead_letter_topic(plan_after(snapshot, given), dead_letter_topic)
+            plan = plan_after(snapshot, given)
+            check_dead_letter_topic(plan, dead_letter_topic)
+            check_time_zones(plan)
 
     return check
 
@@ -173,6 +176,17 @@ def _check_entries(snapshot: stored.Snapshot, definitions: Definitions) -> None:
             {*product.joins},
         ):
             raise _changed_by_hand(f"product {product.name}")
+
+
+def _with_releases(snapshot: stored.Snapshot) -> Iterator[stored.ProductEntry]:
+    """The live products. One whose next version waits with other rules of time zones has these meanwhile, so that one job can run
+    both; but where it joins by a local time, its slots have the old rules."""
+    waiting = {one.name: one.definition["tzdata"] for one in snapshot.waiting if "tzdata" in one.definition}
+    for one in snapshot.products:
+        if one.name not in waiting or "tzdata" not in one.definition or any(zones_in(one.joins)):
+            yield one
+        else:
+            yield replace(one, definition={**one.definition, "tzdata": waiting[one.name]})
 
 
 def _widened(entity: stored.EntityEntry, columns: Mapping[str, str]) -> stored.EntityEntry:

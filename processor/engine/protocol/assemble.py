@@ -7,7 +7,8 @@ runner sends once. An index answer is only a hint, and so is an edge: the step c
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
 
@@ -18,10 +19,12 @@ from processor.language.product.document import Match, Shape
 from processor.language.product.expressions.expression import Evaluate, Expression, compile_expression
 from processor.language.product.product import GroupEntity
 from processor.values.record import Value
-from registry.model import KeyPath
+from registry.model import EdgePath, KeyPath
 from statestore.items import entity_of_item
 from statestore.keys import index_rows
-from statestore.store import Item
+from statestore.memory import READ_BYTES
+from statestore.store import Item, Page
+from statestore.values import item_size
 
 Ask = tuple[Match, TreeNode, str]
 """The row above, the node of the tree, and the key to look for."""
@@ -29,6 +32,47 @@ Above = tuple[Match, tuple[int, ...]]
 """A row, and the joins below it."""
 ROOT_ROW: Final = -1
 """The row of the root, as the number of a node."""
+PAGES: Final = (Page, OrderedPage)
+FEW: Final = 16
+"""Rows of an answer that count as one half of a read unit: nobody looks for roots of this size."""
+
+
+@dataclass(slots=True)
+class RootReads:
+    """What the assembly of one root reads. `asked`: requests by the numbers of the nodes, perhaps those of other roots too.
+    `longest`: the most rows of a join below one row, which are of the entity `of`.
+
+    `half_units`: an estimate by the rules of DynamoDB, two for a row by its key, and one for each 4 KB of an index answer, whose
+    rows all count as heavy as the first one. Equal requests of the root count once; what roots share counts for each."""
+
+    asked: Counter[int] = field(default_factory=Counter)
+    rows: int = 1
+    half_units: int = 2
+    longest: int = 0
+    of: str = ""
+
+    def take(self, nodes: Sequence[TreeNode], answers: Sequence[Any]) -> None:
+        """Counts the answers to the requests of these nodes."""
+        asked, seen, rows, half_units = self.asked, set(), 0, 0
+        for node, answer in zip(nodes, answers, strict=True):
+            asked[node.number] += 1
+            if id(answer) in seen:
+                continue
+            seen.add(id(answer))
+            if not isinstance(answer, PAGES):  # a row by its key, or none
+                rows += 1
+                half_units += 2
+                continue
+            count = len(answer.items)
+            rows += count
+            if count <= FEW:
+                half_units += 1
+            elif isinstance(node.join.down, EdgePath):
+                half_units += 2 * count
+            else:
+                half_units += -(-count * item_size(answer.items[0]) // READ_BYTES)
+        self.rows += rows
+        self.half_units += half_units
 
 
 def assemble(plan: Plan, product: ProductPlan, root: str, tally: Counter[str] | None = None) -> Step[Match | None]:
@@ -43,25 +87,25 @@ def assemble_tree(
     tree: RootTree,
     root: str,
     tally: Counter[str] | None = None,
-    asked: Counter[int] | None = None,
+    reads: RootReads | None = None,
     *,
     shown: bool = False,
 ) -> Step[Match | None]:
     """The rows of the documents whose root has the encoded key `root`, each with the rows below it by the numbers of their nodes;
     None when there is no such row. Counts in `tally` the stored values that do not fit their columns,
-    and in `asked` the reads by the numbers of the nodes. `shown`: an index answer of the round has shown the root's row."""
+    and in `reads` what it reads. `shown`: an index answer of the round has shown the root's row."""
     if tree.group is not None:
-        return (yield from _assemble_group(plan, tree, tree.group, root, tally, asked))
+        return (yield from _assemble_group(plan, tree, tree.group, root, tally, reads))
     entity = plan.entities[tree.root]
-    if asked is not None and not shown:
-        asked[ROOT_ROW] += 1
+    if reads is not None and not shown:
+        reads.asked[ROOT_ROW] += 1
     key = entity.key(root)
     (item,) = yield (ShownRow(key) if shown else key,)
     columns = declared_columns(item, entity, tally) if item is not None else None
     if columns is None:
         return None
     top = _match(item, entity, columns)
-    yield from _assemble_below(plan, tree, [(top, tree.top)], tally, asked)
+    yield from _assemble_below(plan, tree, [(top, tree.top)], tally, reads)
     return top
 
 
@@ -71,65 +115,66 @@ def _assemble_group(
     group: GroupEntity,
     root: str,
     tally: Counter[str] | None,
-    asked: Counter[int] | None,
+    reads: RootReads | None,
 ) -> Step[Match | None]:
     """The same for the group with this key, which is also that of all joins by the columns of the group. The first of them finds
     its rows; no row, no group. Its columns are those that its rows have."""
     by_key = [index for index in tree.top if tree.nodes[index].join.parent_columns == group.key]
     columns: dict[str, Value] = {}
     top = Match(columns, {}, {tree.nodes[index].number: [] for index in by_key})
-    below = yield from _find_rows(plan, [(top, tree.nodes[index], root) for index in by_key], tally, asked)
+    below = yield from _find_rows(plan, [(top, tree.nodes[index], root) for index in by_key], tally, reads)
     rows = top.found[tree.nodes[by_key[0]].number]
     if not rows:
         return None
     columns.update(group.of_row(rows[0].columns))
     others = tuple(index for index in tree.top if index not in by_key)
-    yield from _assemble_below(plan, tree, [(top, others), *below], tally, asked)
+    yield from _assemble_below(plan, tree, [(top, others), *below], tally, reads)
     return top
 
 
 def _assemble_below(
-    plan: Plan, tree: RootTree, level: list[Above], tally: Counter[str] | None, asked: Counter[int] | None
+    plan: Plan, tree: RootTree, level: list[Above], tally: Counter[str] | None, reads: RootReads | None
 ) -> Step[None]:
     """Finds the rows below those of a level, down to the last ones."""
     while asks := list(_asks(tree, level)):
-        level = yield from _find_rows(plan, asks, tally, asked)
+        level = yield from _find_rows(plan, asks, tally, reads)
 
 
-def _find_rows(
-    plan: Plan, asks: list[Ask], tally: Counter[str] | None, asked: Counter[int] | None
-) -> Step[list[Above]]:
+def _find_rows(plan: Plan, asks: list[Ask], tally: Counter[str] | None, reads: RootReads | None) -> Step[list[Above]]:
     """Puts the rows that were asked for below the rows above them. Returns those that have joins below."""
-    if asked is not None:
-        for _, node, _ in asks:
-            asked[node.number] += 1
     requests = [plan.request(node.join.join.entity, node.join.down, key) for _, node, key in asks]
     first = {n: _FirstRows(plan, node, key, tally) for n, (_, node, key) in enumerate(asks) if node.ordered}
     if first:
-        answers = yield from _read_first(first, requests, asked)
+        answers = yield from _read_first(first, requests, reads)
     else:
         answers = yield tuple(requests)
+    if reads is not None:
+        reads.take([node for _, node, _ in asks], answers)
     level: list[Above] = []
     for n, ((row, node, key), answer) in enumerate(zip(asks, answers, strict=True)):
         join = node.join
         found = first[n].rows() if n in first else _rows(join, plan.entities[join.join.entity], key, answer, tally)
         row.found[node.number] += found
+        if reads is not None and len(found) > reads.longest:
+            reads.longest, reads.of = len(found), join.join.entity
         if join.below:
             level += [(one, join.below) for one in found]
     return level
 
 
-def _read_first(first: Mapping[int, "_FirstRows"], requests: list[Any], asked: Counter[int] | None) -> Step[Any]:
-    """The answers to the requests. Those of ordered joins are asked page by page, in place of all rows of their keys."""
+def _read_first(first: Mapping[int, "_FirstRows"], requests: list[Any], reads: RootReads | None) -> Step[Any]:
+    """The answers to the requests. Those of ordered joins are asked page by page, in place of all rows of their keys. Counts the
+    pages after the first ones."""
     for n, reading in first.items():
         requests[n] = reading.request()
     answers = yield tuple(requests)
     for n, reading in first.items():
         reading.take(answers[n])
     while waiting := [reading for reading in first.values() if not reading.done]:
-        if asked is not None:
-            asked.update(reading.node.number for reading in waiting)
-        for reading, page in zip(waiting, (yield tuple([one.request() for one in waiting])), strict=True):
+        pages = yield tuple([one.request() for one in waiting])
+        if reads is not None:
+            reads.take([one.node for one in waiting], pages)
+        for reading, page in zip(waiting, pages, strict=True):
             reading.take(page)
     return answers
 

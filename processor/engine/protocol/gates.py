@@ -34,7 +34,7 @@ def topics_of(planned: ProductPlan, plan: Plan) -> frozenset[str]:
 
 def followed_topics(plan: Plan) -> frozenset[str]:
     """Those of all products of the plan."""
-    return frozenset[str]().union(*(topics_of(planned, plan) for planned in plan.products.values()))
+    return frozenset[str]().union(*(topics_of(planned, plan) for planned in plan.gated.values()))
 
 
 def tables_of(plan: Plan) -> dict[str, set[str]]:

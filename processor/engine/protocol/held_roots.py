@@ -102,6 +102,7 @@ class HeldRoots:
     batch: int = 0
     longest: float = 0.0
     """The longest `at_most`."""
+    longest_every: float = 0.0
     _notes: ReleaseNotes = field(init=False)
     _closed: ClosedTransactions = field(default_factory=ClosedTransactions)
     _barriers: dict[str, Barrier] = field(default_factory=dict)
@@ -175,6 +176,7 @@ class HeldRoots:
         """Continues with the gates of another plan; returns the deletes of items that are no longer needed. `tables`: of
         each topic of transactions, those that the job reads."""
         self.gates, self.topics = gates, topics
+        self.longest_every = max((gate.every for gate in gates.values()), default=0.0)
         self.longest = max((gate.at_most for gate in gates.values()), default=0.0)
         self.transactions.tables = {topic: set(names) for topic, names in tables.items()}
         unused = [*self._uses.free(self.transactions.retain(tables.keys()))]
@@ -219,8 +221,7 @@ class HeldRoots:
         for product, barrier in list(self._barriers.items()):
             if not self._is_open(product, barrier.mark):
                 unused += self._uses.free(self._barriers.pop(product).items)
-        longest = max((gate.every for gate in self.gates.values()), default=0.0)
-        unused += self._notes.forget(now - longest)
+        unused += self._notes.forget(now - self.longest_every)
         return [*self._closed.update(self._uses.counts.keys()), *(Delete(key=key) for key in unused)]
 
     def next_due(self) -> float | None:

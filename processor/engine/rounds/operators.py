@@ -118,6 +118,7 @@ class Eraser:
         erasing = erase(key, plan, erasure, former=former, opens=opens, expires_at=expires_at)
         (erased,) = StepRunner(store=store).run([keep_edges(erasing, plan)])
         progress.erased |= {name_of(erasure_key(entity, sk))}
+        progress.costs.forget()
         progress.open_changes.add([make_segment(opens.sk, [erased.opened])], self.driver.clock.now(), again=True)
         for note in replays:
             store.write(end_note(key_of_item(note), "superseded"))

@@ -21,7 +21,7 @@ from zlib import crc32
 from processor.counts import ASSEMBLED_OF, MESSAGES_OF, Count
 from processor.engine.plan.plan import Plan, ProductPlan, RootTree, merge, root_message_key
 from processor.engine.plan.step import Root, Step
-from processor.engine.protocol.assemble import ROOT_ROW, assemble, assemble_tree
+from processor.engine.protocol.assemble import ROOT_ROW, RootReads, assemble, assemble_tree
 from processor.engine.protocol.ledger import Mark, group_partition
 from processor.engine.protocol.publish import (
     Documents,
@@ -36,6 +36,7 @@ from processor.engine.protocol.publish import (
 )
 from processor.engine.protocol.replays import kept_letter
 from processor.engine.protocol.ticks import job_clock
+from processor.engine.rounds.root_costs import RootCost, RootCosts, cost_of, heaviest, root_name
 from processor.engine.rounds.round import CHUNK, LaneResult, Round
 from processor.engine.rounds.round_counts import UNKNOWN, RootTimes
 from processor.engine.rounds.step_runner import StepRunner
@@ -158,7 +159,14 @@ def publish_stage(lane: int, attempt: int, roots: RootTimes, round_: Round, runn
         fits=frozenset(fits),
         kept=tuple(kept),
         due=(min(due),) if due else (),
+        costs=_costs(publishers.values(), shows=round_.rules.log_values),
     )
+
+
+def _costs(publishers: Iterable["_RootPublisher"], *, shows: bool) -> RootCosts:
+    """The roots of a task that cost the most. `shows`: whether their names may show values."""
+    costs = heaviest({(one.entity, *root): cost for one in publishers for root, cost in one.costs.items()})
+    return {root_name(*root, shows=shows): cost for root, cost in costs.items()}
 
 
 def _end_of_chunk(todo: Sequence[Root]) -> int:
@@ -200,7 +208,7 @@ def _encode(round_: Round, product: Product, entities: Mapping[str, Entity], run
 
 class _RootPublisher:
     """Publishes the roots of one tree in a task: for each root, the documents of some of its products together. `contended`:
-    the roots whose publication begins again."""
+    the roots whose publication begins again; `costs`: what each root read, by its encoded key and the key of its messages."""
 
     def __init__(
         self,
@@ -214,6 +222,7 @@ class _RootPublisher:
     ) -> None:
         self._round, self._tally, self._runner, self._work = round_, tally, runner, work
         self.contended: set[str] = set()
+        self.costs: dict[tuple[str, str], RootCost] = {}
         self._products, self._whole = round_.plan.products, round_.plan.trees[tree]
         self._root = self._whole.group or round_.plan.entities[self._whole.root].entity
         self._task = PublishTask(
@@ -260,11 +269,10 @@ class _RootPublisher:
         if not shown:
             return gone
         named, tree = root if self._round.rules.log_values else None, self._tree(shown)
+        reads = RootReads(self._asked[shown])
         try:
             is_shown = self._is_shown(root, shown)
-            top = yield from assemble_tree(
-                self._round.plan, tree, root, self._tally, self._asked[shown], shown=is_shown
-            )
+            top = yield from assemble_tree(self._round.plan, tree, root, self._tally, reads, shown=is_shown)
         except Exception as error:
             if len(shown) == 1:
                 return gone | {shown[0]: unpublishable(error, named)}
@@ -274,6 +282,7 @@ class _RootPublisher:
         if top is None:
             return gone
         key = root_message_key(self._root, top.columns)
+        self.costs[root, key] = cost_of(reads, shown)
         return gone | {name: self._document(top, key, name, named) for name in shown}
 
     def _document(self, top: Match, key: str, name: str, named: str | None) -> EncodedDocument | Unpublishable:
@@ -296,6 +305,11 @@ class _RootPublisher:
             for number, count in asked.items():
                 reads[users[number]] += count
         return reads
+
+    @property
+    def entity(self) -> str:
+        """That of the roots."""
+        return self._root.name
 
     def _tree(self, names: tuple[str, ...]) -> RootTree:
         """The tree of these products."""

@@ -27,9 +27,9 @@ from processor.engine.protocol.pending import FanOut, ResumedFanOut
 from processor.engine.protocol.replays import ReplayReport
 from processor.engine.protocol.segments import DueSegment, IndexObservation, Segment
 from processor.engine.protocol.walks import TruncateGoal, WalkedPage
+from processor.engine.rounds.root_costs import RootCosts
 from processor.engine.rounds.round_counts import AbsentCounts, RootTimes, UpdateCounts
 from processor.engine.rounds.step_runner import StepRunner
-from processor.language.product.product import OPEN
 from processor.values.dead_letters import LetterGroup, RefusedBy
 from processor.values.decimal_forms import FormNote, Forms
 from processor.values.record import MAX_MESSAGE_BYTES
@@ -228,12 +228,14 @@ class LaneResult:
     """Of open rows in index answers."""
     due: tuple[int, ...] = ()
     """The first tick at which a root of the lane is due; empty where none is."""
+    costs: RootCosts = field(default_factory=dict)
+    """What the roots of the lane read that read the most."""
 
 
 def hold_back(result: StageResult, round_: Round, store: Store) -> StageResult:
     """The result of a first stage, without the roots that wait at the gates of their products. They are durable when it
     returns."""
-    gated = {name for name, planned in round_.plan.products.items() if planned.gate != OPEN}
+    gated = round_.plan.gated
     if not gated:
         return replace(result, roots={**result.roots, **result.cleared}, cleared={}) if result.cleared else result
     held = Held(

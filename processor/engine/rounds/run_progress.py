@@ -24,6 +24,7 @@ from processor.engine.protocol.walks import PARTITION as WALKS
 from processor.engine.protocol.walks import WalkedPage, Walks
 from processor.engine.rounds.decoding import forget_form, settled_forms
 from processor.engine.rounds.events import Clock, JobEvent, Level, Report, no_report
+from processor.engine.rounds.root_costs import CostlyRoots
 from processor.engine.rounds.round import LaneResult, PublishSetup, StageResult
 from processor.engine.rounds.round_counts import AbsentReport, count_lags
 from processor.environment.settings.settings import Settings
@@ -65,6 +66,8 @@ class RunProgress:
     """The forms of decimals, as records settled them."""
     absent: AbsentReport = field(default_factory=AbsentReport)
     """The declared columns that records lack."""
+    costs: CostlyRoots = field(default_factory=CostlyRoots)
+    """The roots that read the most in the last hour."""
 
     def __post_init__(self) -> None:
         consistent, rate = self.store.consistent, self.settings.walk_rate
@@ -137,6 +140,7 @@ class RunProgress:
         self._note_absent(results)
         self._stop(ChainMap(*(dict(lane.failed) for lane in lanes)))
         self._note_unfit(lanes)
+        self.costs.add((lane.costs for lane in lanes), self.clock.now())
         done = [*turn.ends, *found(lambda result: result.done)]
         truncates = found(lambda result: result.truncates)
         pieces: list[tuple[Work, Iterable[Any]]] = [
@@ -166,9 +170,9 @@ class RunProgress:
 
     def keep(self, requests: Iterable[Request]) -> None:
         """Makes work durable, and lets products begin whose entities are proven."""
-        waiting = self.plan.products.keys() - self.active.products.keys()
         self._keep(requests)
-        if waiting != self.walks.held:
+        waiting = () if self.active is self.plan else self.plan.products.keys() - self.active.products.keys()
+        if self.walks.held.symmetric_difference(waiting):
             self._activate()
 
     def forget(self, requests: Iterable[Request]) -> None:

@@ -37,7 +37,7 @@ OpenWriter = Callable[[str], Callable[[Any], bytes]]
 
 def tune_garbage_collector() -> None:
     """Lets the garbage collector run less often, once per process that runs steps. A round makes many values that live
-    as long as the round and hold no cycles. This saves a fifth of the steps' time (docs/benchmarks.md)."""
+    as long as the round and hold no cycles. This saves a fifth of the steps' time (benchmarks/results.md)."""
     gc.freeze()
     gc.set_threshold(200_000, 20, 100)
 

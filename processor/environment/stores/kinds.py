@@ -3,7 +3,7 @@
 from typing import Any
 
 from processor.environment.stores.dynamodb import DYNAMODB, DynamoSettings
-from processor.environment.stores.kind import RetryBudget, StoreKind
+from processor.environment.stores.kind import Loader, RetryBudget, StoreKind
 from processor.environment.stores.postgres import POSTGRES, PostgresSettings
 from processor.errors import SettingError
 from statestore.store import FencingToken, Store
@@ -53,3 +53,14 @@ def embedded_kind() -> StoreKind[Any]:
 def open_store(settings: Any, budget: RetryBudget = RetryBudget.VERB, fence: FencingToken | None = None) -> Store:
     """The table's store, which writes under this fencing token."""
     return kind_of(settings.store).open(settings, budget, fence)
+
+
+def open_loader(settings: Any, fence: FencingToken) -> Loader:
+    """The loader of the table, for the run with this fencing token. Raises SettingError for a kind without one; the errors of the
+    kind for wrong settings."""
+    load = kind_of(settings.store).load
+    if load is None:
+        raise SettingError(
+            f"store: `load` cannot fill a table in {settings.store}: `statestore run` writes the same rows"
+        )
+    return load(settings, fence)

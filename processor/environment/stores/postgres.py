@@ -12,6 +12,7 @@ from urllib.parse import SplitResult, urlencode, urlsplit, urlunsplit
 from processor.environment.programs.servers import POSTGRES_NAME
 from processor.environment.stores.kind import (
     EmbeddedStore,
+    Loader,
     RetryBudget,
     StoreAddresses,
     StoreChecks,
@@ -164,6 +165,12 @@ def _open(settings: PostgresSettings, budget: RetryBudget, fence: FencingToken |
     )
 
 
+def _load(settings: PostgresSettings, fence: FencingToken) -> Loader:
+    from statestore.postgres import PostgresLoader
+
+    return PostgresLoader(url=settings.store_url or settings.registry, table=settings.table, fence=fence)
+
+
 def _where(settings: PostgresSettings) -> str:
     host, database = urlsplit(str.__str__(settings.store_url or settings.registry)), os.environ.get("PGDATABASE", "")
     address = host.netloc.rpartition("@")[2] or os.environ.get("PGHOST") or "localhost"
@@ -202,6 +209,7 @@ POSTGRES: StoreKind[PostgresSettings] = StoreKind(
         environment={},
     ),
     expiry="a running job removes it",
+    load=_load,
     remains=(
         (
             "server of the table",

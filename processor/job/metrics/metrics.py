@@ -564,7 +564,7 @@ METRICS = (
             alarm=_alarm(
                 "released_incomplete",
                 "warning",
-                "Documents went out at `at_most`, and may show a part of a transaction: docs/gates.md has the causes.",
+                "Documents went out at `at_most`, and may show a part of a transaction: docs/formats.md#gates has the causes.",
                 limit_name="released_incomplete",
             ),
         ),

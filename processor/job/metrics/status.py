@@ -22,6 +22,7 @@ from processor.engine.rounds.round_counts import AGE_BOUNDS, Freshness, read_fre
 from processor.job.metrics.metrics import RETENTION_PERCENT, counts_after
 from processor.text import DAY, MINUTE, duration_text, first_of, visible_line
 from registry.model import JobStatus, PastRuns, ReplayRequest, RunEnd, Snapshot, WaitingGroup
+from statestore.store import HALF_UNITS
 
 SILENT_SECONDS = 60.0
 """A living job whose report is older is wrong: it reports every 5 s."""
@@ -157,15 +158,23 @@ def topic_text(report: Mapping[str, Any], topic: str) -> str:
 AT_END = "0 records"
 SHOWN_TOPICS = 3
 """A line of the log names this many topics that are behind; `status` names up to this many that are at their end."""
+MOST_TOPICS = 6
+"""`status` names this many of the topics that are behind, those with the most records."""
 
 
 def topic_lines(report: Mapping[str, Any]) -> Iterator[str]:
-    """The lag of each topic, a line each. Many that are at their end, and of which nothing else is to say, share a line."""
+    """The lag of each topic, a line each. Of many, those at their end share a line, and so do those that are behind by least,
+    where nothing else is to say of them."""
     texts = {topic: topic_text(report, topic) for topic in report["topics"]}
     ended = [topic for topic, text in texts.items() if text == AT_END]
     if len(ended) <= SHOWN_TOPICS:
         ended = []
-    yield from (f"topic {topic}: behind {text}" for topic, text in texts.items() if topic not in ended)
+    lags = {topic: report["topics"][topic]["records"] for topic in texts}
+    plain = [topic for topic, text in texts.items() if lags[topic] and text == lag_text(report, topic)]
+    least = sorted(plain, key=lambda topic: -lags[topic])[MOST_TOPICS:]
+    yield from (f"topic {topic}: behind {text}" for topic, text in texts.items() if topic not in (*ended, *least))
+    if least:
+        yield f"{len(least)} other topics: behind {sum(lags[topic] for topic in least):,} records"
     if ended:
         yield f"{len(ended)}{' other' if len(ended) < len(texts) else ''} topics: behind {AT_END}"
 
@@ -313,7 +322,51 @@ def gate_lines(report: Mapping[str, Any]) -> Iterator[str]:
             "whose clock was ahead ran the job"
         )
     if count := report.get("counts", {}).get(Count.RELEASED_INCOMPLETE):
-        yield f"gates: {count:,} documents went out at `at_most`, perhaps with a part of a transaction (docs/gates.md)"
+        yield f"gates: {count:,} documents went out at `at_most`, perhaps with a part of a transaction (docs/formats.md#gates)"
+
+
+LEAST_UNITS = 100
+"""Read units in an hour from which on `status` names a root."""
+
+
+def costly_lines(report: Mapping[str, Any]) -> Iterator[str]:
+    """The roots that read the most in the last hour, a line each below a title. A report of an older release has none."""
+    roots = [one for one in report.get("costly_roots", ()) if one["read_units"] >= LEAST_UNITS]
+    if roots:
+        hint = (
+            "" if any(one["key"].startswith("{") for one in roots) else " (by their hash; log_values = true shows keys)"
+        )
+        yield f"roots that read the most in the last hour{hint}:"
+        yield from (f"  {costly_text(one, has_units(report))}" for one in roots)
+
+
+def costly_text(root: Mapping[str, Any], units: bool) -> str:
+    """A root and what it read. `units`: whether the store has read units."""
+    each = (
+        f"about {root['read_units']:,.0f} read units, {root['most_read_units']:,.0f} at most at once, " if units else ""
+    )
+    longest = f"; up to {root['list_rows']:,} rows of {root['list']}" if root["list"] else ""
+    return (
+        f"{root['entity']} {root['key']}: {each}{root['rows']:,} rows in {root['documents']:,} assemblies{longest}; of "
+        f"{', '.join(root['products'])}"
+    )
+
+
+def list_lines(job: JobStatus) -> Iterator[str]:
+    """A warning for each list that costs the largest root much, as the last run of the job saw it."""
+    report = job.report or {}
+    for one in report.get("longest_lists", ()):
+        if one["read_units"] >= LEAST_UNITS:
+            units = f", {one['read_units']:,.0f} read units an event" if has_units(report) else ""
+            yield (
+                f"`{one['list']}` of the largest `{one['root']}`: {one['rows']:,} rows{units}, as job {job.job} saw; a list "
+                "with `limit` and `ordered: true` reads no more than it shows"
+            )
+
+
+def has_units(report: Mapping[str, Any]) -> bool:
+    """Whether the store of a job has read units."""
+    return any(name.startswith(HALF_UNITS) and count for name, count in report.get("counts", {}).items())
 
 
 def _awaited_text(transaction: Mapping[str, Any]) -> str:

@@ -13,14 +13,15 @@ Spark does not know the last three.
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING, Any
 
 from processor.engine.protocol.epochs import Partition, begin_of_stay, entities_of
 from processor.errors import CheckpointError
 from processor.job.kafka.admin import Admin
 from registry.model import EpochBoundary
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 START = "sources/0/0"
 PAUSED = "paused"
@@ -35,7 +36,7 @@ NEW_CHECKPOINT = (
 class Checkpoint:
     """The checkpoint in directory `path`."""
 
-    spark: SparkSession
+    spark: "SparkSession"
     path: str
 
     def began(self) -> bool:

@@ -37,6 +37,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from processor.counts import BATCH, Count
 from processor.engine.plan.plan import Plan
 from processor.engine.protocol.epochs import Epochs, Partition, committed_by, entities_of, topic_readers
+from processor.engine.protocol.identity import replace_identity
 from processor.engine.protocol.segments import SegmentGroup
 from processor.engine.rounds.driver import Driver
 from processor.engine.rounds.events import JobEvent, Troubles
@@ -44,7 +45,8 @@ from processor.engine.rounds.operators import LiveReplays, RegistryFollower
 from processor.engine.rounds.round import SMALL, LaneResult, Round, Stage, StageResult, size_of
 from processor.engine.rounds.round_counts import stage_time
 from processor.environment.settings.settings import Settings
-from processor.errors import Stopped, StreamOutdated
+from processor.environment.stores.kind import Loader
+from processor.errors import StatestoreError, Stopped, StreamOutdated
 from processor.job.kafka.admin import Admin
 from processor.job.metrics.status import JobPhase
 from processor.job.run.checkpoint import Checkpoint, check_positions, prepare_checkpoint
@@ -79,6 +81,8 @@ class BatchFrame:
     frame: DataFrame
     records: int
     epochs: Epochs
+    loads: bool = False
+    """Whether the records go into an empty table, in bulk."""
 
 
 SparkWork = BatchFrame | Sequence[Sequence[Any]]
@@ -113,7 +117,7 @@ class SparkExecutor:
         context = self.spark.sparkContext
         self._send(overlay)
         publishers = min(self.settings.lanes, context.defaultParallelism)
-        task = self._task(round_, tuple(self.sent.values()), publishers)
+        task = self._task(round_, tuple(self.sent.values()), publishers, work)
         elements, read = self._distribute(work)
         if not _is_small(work):
             return _publish(elements.mapPartitions(partial(hand_over, stage=stage, read=read, task=task)), task)
@@ -123,7 +127,7 @@ class SparkExecutor:
         return found if published else _publish(context.parallelize(found, 1), task)
 
     def run_stage(self, stage: Stage, work: SparkWork, round_: Round) -> list[StageResult]:
-        task = self._task(round_, (), 1)
+        task = self._task(round_, (), 1, work)
         elements, read = self._distribute(work)
 
         def run_partition(elements: Any) -> list[StageResult]:
@@ -147,7 +151,7 @@ class SparkExecutor:
             self.plans[:] = [(plan, self.spark.sparkContext.broadcast(plan))]
         return self.plans[0][1]
 
-    def _task(self, round_: Round, overlay: tuple[Any, ...], publishers: int) -> Task:
+    def _task(self, round_: Round, overlay: tuple[Any, ...], publishers: int, work: SparkWork) -> Task:
         return Task(
             facts=replace(round_, plan=NO_PLAN),
             plan=self._send_plan(round_.plan),
@@ -156,6 +160,7 @@ class SparkExecutor:
             overlay=overlay,
             publishers=publishers,
             fence=self.fence,
+            loads=isinstance(work, BatchFrame) and work.loads,
         )
 
     def _distribute(self, work: SparkWork) -> tuple[RDD[Any], ReadPieces]:
@@ -163,9 +168,19 @@ class SparkExecutor:
         context = self.spark.sparkContext
         tasks = 1 if _is_small(work) else context.defaultParallelism
         if isinstance(work, BatchFrame):
+            read = partial(records_of, epochs=work.epochs)
+            if work.loads:
+                # All records of a Kafka key are in one task, in their order. Those without a key stay with their partition.
+                shares = max(tasks, -(-work.records // LOAD_RECORDS))
+                frame = work.frame.repartition(shares, "topic", "partition", "key")
+                return frame.sortWithinPartitions("topic", "partition", "offset").rdd, read
             # A Kafka partition stays whole, in its order.
-            return work.frame.rdd.coalesce(tasks), partial(records_of, epochs=work.epochs)
+            return work.frame.rdd.coalesce(tasks), read
         return context.parallelize(work, min(tasks, len(work))), pieces_of
+
+
+LOAD_RECORDS = 50_000
+"""Of a task that loads: it has all of them, and the rows that they make, in memory."""
 
 
 def _is_small(work: SparkWork) -> bool:
@@ -176,6 +191,12 @@ def _is_small(work: SparkWork) -> bool:
 def _publish(handovers: RDD[Any], task: Task) -> list[LaneResult]:
     lanes = handovers.partitionBy(task.publishers, int)
     return list(lanes.mapPartitions(partial(publish, task=task)).collect())
+
+
+def has_rows(driver: Driver) -> bool:
+    """Whether the table has a row of an entity."""
+    rows = (pk for entity in driver.plan.entities.values() for pk in entity.partitions())
+    return any(driver.store.page(pk, None, 1).items for pk in rows)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -192,11 +213,10 @@ class CatchUp:
 
     def begin_again(self, topics: Collection[str]) -> None:
         """Holds the products of a job that reads these topics from their beginning, if rows are stored and records wait."""
-        rows = (pk for entity in self.driver.plan.entities.values() for pk in entity.partitions())
         if (
             self.since is None
             and self.driver.settings.catch_up_records
-            and any(self.driver.store.page(pk, None, 1).items for pk in rows)
+            and has_rows(self.driver)
             and any(end for topic in topics for end in self.admin.ends(topic).values())
         ):
             self._hold("a new checkpoint over stored rows")
@@ -262,6 +282,8 @@ class Job:
     """Of its entities to other topics."""
     replays: LiveReplays | None = None
     """Those that operators ask for; None in a run of a verb."""
+    loader: Loader | None = None
+    """Takes the rows of the first batch, which has all records; None in a run that does not load."""
     topics: SourceTopics = field(init=False)
     """Those that the stream reads."""
     positions: dict[Partition, int] = field(default_factory=dict)
@@ -361,11 +383,23 @@ class Job:
         self.begins = None
         self.topics.streamed = self.topics.present
         if not self.positions:
+            self._check_empty()
             self.catch_up.begin_again(self.topics.present)
         self.answer()
-        writer = read_stream(self.spark, self.settings, self.topics.present).writeStream.foreachBatch(self.on_batch)
+        most = self.settings.batch_size if self.loader is None else None
+        stream = read_stream(self.spark, self.settings, self.topics.present, most)
+        writer = stream.writeStream.foreachBatch(self.on_batch)
         writer = writer.option("checkpointLocation", self.settings.checkpoint)
         return (writer.trigger(availableNow=True) if once else writer.trigger(processingTime="0 seconds")).start()
+
+    def _check_empty(self) -> None:
+        """Raises StatestoreError for a load into a table that has rows. Where Spark has planned the first batch, they are those
+        of a load that broke off at its end, and the batch finds each of them."""
+        if self.loader is not None and has_rows(self.driver):
+            raise StatestoreError(
+                f"table {self.settings.table} has rows, and `load` fills an empty one: give another --table, or drop this one; "
+                "or start `statestore run`, which writes only the rows that differ"
+            )
 
     def answer(self) -> None:
         """Tells the driver where the topics of the stream end, if it asks for it."""
@@ -446,6 +480,9 @@ class Job:
                 self.positions = ranges.starts | self.positions
                 before, began = self.driver.tally.copy(), perf_counter()
                 pieces = list(ranges.slices(self.batch_troubles.most_records(self.settings.batch_size)))
+                if self.loader is not None and batch == 0 and not has_rows(self.driver):
+                    self._load(frame, ranges, self.loader)
+                    pieces = []
                 for piece in pieces:
                     self._process(frame if len(pieces) == 1 else in_ranges(frame, piece), piece, batch)
                     if not self.stopping.is_set():
@@ -510,6 +547,8 @@ class Job:
             self.turn.release()
             self.driver.transactions.close()
             self.driver.store.close()
+            if self.loader is not None:
+                self.loader.close()
 
     def end(self) -> None:
         """Rests, ends the monitor and the renewal, and gives the lease back. A registry that does not answer lets it expire."""
@@ -520,14 +559,32 @@ class Job:
         with suppress(RegistryUnreachable, RegistryBusy):
             self.registry.give_back(self.lease)
 
-    def _process(self, frame: DataFrame, piece: OffsetRanges, batch: int) -> None:
+    def _load(self, frame: DataFrame, ranges: OffsetRanges, loader: Loader) -> None:
+        """Loads the rows of the first batch in bulk. No document goes out before all rows are there, and then each once."""
+        began, fields = perf_counter(), {"records": ranges.size}
+        text = f"loads {ranges.size:,} records into an empty table: no document goes out before all rows are there"
+        self.driver.report(JobEvent(what="rows first", text=text, fields=fields))
+        self.driver.begin_catch_up()
+        loader.begin()
+        self._process(frame, ranges, 0, loads=True)
+        self.driver.rounds.check_lease()
+        store, identity = self.driver.store, self.registry.binding().identity
+        store.write(replace_identity(identity)._replace(remove=("created",)))  # the loader may make the table again
+        loader.finish()
+        store.create(self.settings.slots)
+        store.write(replace_identity(identity, store.created))
+        text = f"{ranges.size:,} records loaded: all documents now"
+        self.driver.report(JobEvent(what="loaded", text=text, fields=fields, seconds=perf_counter() - began))
+        self.driver.end_catch_up()
+
+    def _process(self, frame: DataFrame, piece: OffsetRanges, batch: int, *, loads: bool = False) -> None:
         """Processes a piece of a batch. From then on the job has read it: a later piece counts it as committed."""
         self.driver.rounds.check_lease()
         if self.moves and self.moves.is_outdated():
             raise StreamOutdated("an operator moved an entity to another topic: the stream begins again")
         epochs = check_topics(self.registry, self.admin, piece.ranges, self.readers)
         self.driver.rounds.partitions, self.driver.rounds.incarnations = epochs.partitions(), epochs.incarnations
-        work = BatchFrame(frame=frame, records=piece.size, epochs=epochs)
+        work = BatchFrame(frame=frame, records=piece.size, epochs=epochs, loads=loads)
         if self.begins is None:
             self.begins = self.checkpoint.begins() if self.checkpoint else {}
         self.driver.process_batch(work, committed_by(epochs, self.begins, self.positions), batch)

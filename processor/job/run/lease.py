@@ -4,12 +4,17 @@ from earlier runs: it fences their producers at the broker, takes what they left
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from math import inf
+from os import sysconf
+from pathlib import Path
+from socket import gethostname
 from threading import Event, Thread
-from time import monotonic
+from time import monotonic, time
 
 from processor.engine.plan.planning import plan_of
 from processor.engine.rounds.driver import Driver
 from processor.engine.rounds.events import JobEvent, Report
+from processor.environment.programs.program import started_at
 from processor.environment.settings.resolve import open_registry
 from processor.environment.settings.settings import Settings
 from processor.errors import Stopped
@@ -21,6 +26,8 @@ from registry.repository import Registry
 from statestore.store import FencingToken, Store
 
 JOIN_SECONDS = 10
+UPTIME = Path("/proc/uptime")
+"""Seconds since the start of Linux, from which a process counts its own start."""
 
 
 def take_lease(
@@ -44,21 +51,44 @@ def take_lease(
                 raise Stopped("stopped on request") from None
 
 
-def refuse_living_run(jobs: Callable[[], Iterable[JobStatus]], job: str, owner: str, stopping: Event) -> None:
-    """Raises LeaseHeld if a run of the job lives. The lease of a killed run looks the same until it expires, so this waits for a
-    heartbeat, or for the end of the lease. A living run reports its state every few seconds."""
+LOOK_SECONDS = 6.0
+"""A living run reports its state every 5 s."""
+
+
+def refuse_living_run(
+    jobs: Callable[[], Iterable[JobStatus]], job: str, owner: str, stopping: Event, seconds: float = inf
+) -> None:
+    """Raises LeaseHeld if a run of the job lives: at once where its process is on this machine. The lease of a killed run looks
+    the same until it expires, so this waits for a heartbeat from another machine, or for the end of the lease; at most for
+    `seconds`."""
     first: JobStatus | None = None
-    while not stopping.is_set():
+    began = monotonic()
+    while not stopping.is_set() and monotonic() - began < seconds:
         now = next((one for one in jobs() if one.job == job and one.alive and one.owner != owner), None)
         if now is None:
             return
-        if first is not None and _lives(first, now):
+        runs_here = _runs_here(now)
+        if runs_here is False and seconds < inf:
+            return  # it was killed: `take_lease` waits for the end of its lease
+        if runs_here or (first is not None and _lives(first, now)):
             raise LeaseHeld(
                 f"job {job} runs already: {now.owner} (generation {now.generation}): stop it, or give `--take-over`, which "
                 "fences it"
             )
         first = now
         stopping.wait(0.5)
+
+
+def _runs_here(run: JobStatus) -> bool | None:
+    """Whether the process of a run is on this machine, and began before the run. None for another machine, or where this one does
+    not say."""
+    host, _, pid = (run.owner or "").rpartition(":")
+    if host != gethostname() or not pid.isdigit() or not UPTIME.exists():
+        return None
+    if (started := started_at(int(pid))) is None:
+        return False
+    age = float(UPTIME.read_text().split()[0]) - int(started) / sysconf("SC_CLK_TCK")
+    return True if run.acquired_at and time() - age <= run.acquired_at.timestamp() + 1 else None
 
 
 def _lives(before: JobStatus, now: JobStatus) -> bool:

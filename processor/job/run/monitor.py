@@ -141,6 +141,8 @@ WORKED_SECONDS = 60.0
 RETENTION_SECONDS = 600.0
 """The monitor asks the broker so often for how long it keeps records."""
 LETTERS_SECONDS = 60.0
+NOT_LOGGED: Final = ("counts", "charts", "costly_roots", "longest_lists", "last_hour", "last_day")
+"""Members of the state that are too long for the status line."""
 LOOKS_PER_LINE = 2
 """A status line every 10 s."""
 JOIN_SECONDS = 10
@@ -307,7 +309,7 @@ class JobMonitor:
 
     def _emit(self, state: dict[str, Any]) -> None:
         """Emits the status line, and on standard output the line for CloudWatch."""
-        fields = {name: value for name, value in state.items() if name not in ("counts", "charts", *self._windows)}
+        fields = {name: value for name, value in state.items() if name not in NOT_LOGGED}
         self._job.driver.report(JobEvent(what="status", fields=fields))
         self._warn(ending_topics(state))
         if self._job.settings.cloudwatch_namespace:
@@ -362,6 +364,7 @@ class JobMonitor:
             "stopped_walks": {" ".join(name): why for name, why in dict(driver.progress.walks.stuck).items()},
             "stopped_products": dict(driver.progress.backlog.stopped),
             "unfit_documents": dict(Counter(product for product, _ in list(driver.progress.unfit))),
+            **driver.progress.costs.report(driver.clock.now()),
             "absent_columns": {
                 f"{one.entity}.{one.column}": one._asdict() | {"text": one.text}
                 for one in driver.progress.absent.found(driver.plan)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from processor.engine.plan.plan import Plan, check_dead_letter_topic, check_secrets
+from processor.engine.plan.plan import Plan, check_dead_letter_topic, check_needs
 from processor.engine.plan.planning import check_after, plan_of, requirements_of
 from processor.engine.protocol.ledger import Run
 from processor.engine.rounds.driver import Driver, make_driver
@@ -24,7 +24,7 @@ from processor.engine.rounds.round_counts import LIMIT
 from processor.environment.settings.resolve import open_registry, resolve_tables
 from processor.environment.settings.settings import Settings, owner_name, statestore_version
 from processor.environment.stores.kind import RetryBudget
-from processor.environment.stores.kinds import open_store
+from processor.environment.stores.kinds import open_loader, open_store
 from processor.job.kafka.admin import Admin, product_partitions
 from processor.job.kafka.client import check_access
 from processor.job.kafka.schemas import SchemaRegistration, open_schemas
@@ -59,6 +59,8 @@ class RunRequest:
     """Takes the lease of a run that still holds it."""
     adopt: bool = False
     """The operator means to rename the job, to build the state again in an empty table, or to go on with a restored one."""
+    load: bool = False
+    """Loads the records that the topics have now into an empty table, in bulk."""
     jars: Sequence[Path] = ()
     """Of a Spark session on this machine."""
     stopping: threading.Event = field(default_factory=threading.Event)
@@ -101,7 +103,7 @@ def prepare_job(request: RunRequest) -> Job:
         Stopped: an operator stopped the job before it was open.
     """
     check_dead_letter_topic(request.plan, request.settings.dead_letter_topic)
-    check_secrets(request.plan, dict(request.settings.secrets))
+    check_needs(request.plan, dict(request.settings.secrets))
     request = replace(request, settings=resolve_tables(request.settings))
     settings, registry, report = request.settings, request.registry, request.report
     open_schemas(settings.schema_registry)
@@ -175,7 +177,7 @@ def _make_job(
         registry=registry,
         lease=lease,
         prepare=partial(_prepare, settings, admin, preparation),
-        check=partial(check_secrets, given=dict(settings.secrets)),
+        check=partial(check_needs, secrets=dict(settings.secrets)),
         fit=moves.fit,
         keep_progress=partial(_keep_progress, registry, driver),
     )
@@ -188,6 +190,7 @@ def _make_job(
         renewal=renewal,
         follower=follower,
         moves=moves,
+        loader=open_loader(settings, fence) if request.load else None,
         stopping=request.stopping,
         troubles=request.troubles or Troubles(report),
     )

@@ -135,20 +135,22 @@ def _kept_interrupt() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def read_stream(spark: SparkSession, settings: Settings, topics: Collection[str]) -> DataFrame:
-    """The committed records of the topics, from the earliest on. `isolation.level` in [kafka] may ask for uncommitted
-    ones too. Offsets have gaps: the markers of transactions, and records that aborted or that compaction removed."""
+def read_stream(spark: SparkSession, settings: Settings, topics: Collection[str], most: int | None) -> DataFrame:
+    """The committed records of the topics, from the earliest on. `most`: of a batch; None: the first batch has all of them.
+    `isolation.level` in [kafka] may ask for uncommitted ones too. Offsets have gaps: the markers of transactions, and records
+    that aborted or that compaction removed."""
     reader = (
         spark.readStream.format("kafka")
         .option("kafka.bootstrap.servers", settings.bootstrap_servers)
         .option("subscribe", ",".join(sorted(topics)))
         .option("startingOffsets", "earliest")
-        .option("maxOffsetsPerTrigger", settings.batch_size)
         .option("failOnDataLoss", "true")
         .option("includeHeaders", "true")
         .option("kafka.isolation.level", "read_committed")  # Kafka's own default hands out aborted records
         .option("kafka.fetch.max.wait.ms", FETCH_WAIT)
     )
+    if most is not None:
+        reader = reader.option("maxOffsetsPerTrigger", most)
     for name, value in for_java(dict(settings.kafka)).items():
         reader = reader.option(f"kafka.{name}", value)
     columns = ("topic", "partition", "offset", expr("unix_millis(timestamp) as timestamp"), "key", "value", "headers")

@@ -10,7 +10,7 @@ So a worker keeps these directories.
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from itertools import chain
@@ -30,7 +30,7 @@ from processor.engine.rounds.step_runner import StepRunner, tune_garbage_collect
 from processor.environment.settings.resolve import open_registry, secret_readers
 from processor.environment.settings.settings import Settings
 from processor.environment.stores.kind import RetryBudget
-from processor.environment.stores.kinds import open_store
+from processor.environment.stores.kinds import open_loader, open_store
 from processor.errors import Fenced, TransactionTimedOut
 from processor.job.kafka.admin import ask_limit
 from processor.job.kafka.outbox import BATCH_BYTES, KafkaOutbox, TransactionalOutbox
@@ -39,6 +39,7 @@ from processor.language.product.expressions.functions import offer_secrets
 from processor.values.record import Record
 from registry.model import Lease
 from registry.repository import Registry
+from statestore.memory import LoadStore
 from statestore.store import FencingToken, Store
 
 
@@ -76,6 +77,8 @@ class Task:
     """The number of tasks that share the lanes."""
     fence: FencingToken | None = None
     """The right of the run to write to the table."""
+    loads: bool = False
+    """Whether the first stage loads rows into an empty table, in bulk."""
 
     @property
     def round(self) -> Round:
@@ -142,8 +145,9 @@ def run_stage(elements: Iterable[Any], stage: Stage, read: ReadPieces, task: Tas
     """A task of a first stage over one Spark partition, with its requests counted."""
     round_ = task.round
     mine = clients(task.settings, round_.setup.letter_bytes, task.fence)
+    loading = LoadStore(mine.store) if task.loads else None
     runner = StepRunner(
-        store=mine.store,
+        store=loading or mine.store,
         outbox=mine.rejects,
         overlays=_overlays(task),
         page=task.settings.fan_out_page,
@@ -151,6 +155,10 @@ def run_stage(elements: Iterable[Any], stage: Stage, read: ReadPieces, task: Tas
     )
     before, began = spending(mine.store), perf_counter()
     result = hold_back(stage(read(elements), round_, runner), round_, mine.store)
+    if loading is not None:
+        assert task.fence is not None, "a run that loads has taken the table over"
+        with closing(open_loader(task.settings, task.fence)) as loader:
+            loader.add(loading.loaded())
     tally = result.tally + (spending(mine.store) - before) + stage_time("write", began)
     return replace(result, sights=runner.sights(), tally=tally)
 

@@ -93,6 +93,8 @@ def describe_product(product: Product) -> dict[str, Any]:
         heading["publish"] = describe_gate(product.gate)
     if product.clock:
         heading["clock"] = write_duration(product.clock)
+    if product.tzdata:
+        heading["tzdata"] = product.tzdata
     if product.compare:
         compare = {name: {c: list(words) for c, words in of.items()} for name, of in product.compare.items()}
         heading["compare"] = compare

@@ -158,22 +158,24 @@ def _read_entity(key: Scalar, node: YamlNode, words: _FileWords, problems: Probl
     return entity if len(problems) == before else None
 
 
-def with_computed(entity: Entity, columns: Mapping[str, tuple[ColumnType, YamlNode]], problems: Problems) -> Entity:
-    """The entity with these computed columns alone, each with its type and its expression."""
+def with_computed(
+    entity: Entity, columns: Mapping[str, tuple[ColumnType, YamlNode]], problems: Problems, tzdata: str = ""
+) -> Entity:
+    """The entity with these computed columns alone, each with its type and its expression. `tzdata`: see `NameScope`."""
     entity = replace(entity, computed={})
     for column, (declared, node) in columns.items():
-        computed = _read_computed(column, declared, node, entity, problems)
+        scope = NameScope(entities={entity.name: entity}, entity=entity.name, tzdata=tzdata)
+        computed = _read_computed(column, declared, node, scope, problems)
         if computed is not None:
             entity = replace(entity, computed={**entity.computed, column: computed})
     return entity
 
 
 def _read_computed(
-    column: str, declared: ColumnType, node: YamlNode, entity: Entity, problems: Problems
+    column: str, declared: ColumnType, node: YamlNode, scope: NameScope, problems: Problems
 ) -> ComputedColumn | None:
     """A column that an expression makes of the entity's other columns, also of computed ones that come before it."""
     text = as_text(node, f"`as` of column `{column}`", "write an expression over columns of the row", problems)
-    scope = NameScope(entities={entity.name: entity}, entity=entity.name)
     read = read_row_expression(text.strip(), node, scope, problems, as_type=declared) if text else None
     if text is None or read is None:
         return None

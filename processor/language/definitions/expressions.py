@@ -30,8 +30,12 @@ from processor.language.definitions.overloads import (
     element_type,
     fitted,
     fold,
+    in_zone,
     keep_scales,
     make_literal,
+    shown_time,
+    with_zone,
+    without_zone,
 )
 from processor.language.definitions.problems import AlreadyReported, Location, Problems, WrongDefinition, suggest
 from processor.language.definitions.sql_parser import (
@@ -85,7 +89,7 @@ _LITERALS: Final = ("true", "false", "null")
 _ALIASES: Final = {
     "ceiling": "ceil", "character_length": "char_length", "substr": "substring", "btrim": "trim", "strpos": "position",
     "to bigint": "to int", "to integer": "to int", "to numeric": "to decimal", "to double precision": "to float",
-    "to text": "to string", "to varchar": "to string", "to boolean": "to bool", "to timestamptz": "to timestamp",
+    "to text": "to string", "to varchar": "to string", "to boolean": "to bool",
     "pow": "power", "log10": "log", "json_array_length": "jsonb_array_length", "json_typeof": "jsonb_typeof",
 }  # fmt: skip
 _ALSO_CALLED: Final = {
@@ -164,6 +168,7 @@ def _read(text: str, scope: NameScope, may_aggregate: bool, stored: bool) -> tup
             what,
             "compare a moment, `at > clock - interval '7 days'`, or cut the clock, `clock::date`, `date_trunc('hour', clock)`",
         )
+    typed = shown_time(typed)
     node = keep_scales(typed.node, scope, stored=stored)
     if isinstance(node, Call) and node.function.startswith("as stored("):
         (node,) = node.args
@@ -177,7 +182,7 @@ def read_row_expression(
 ) -> Computed | None:
     """The expression over columns of one row, for a computed column or a side of a join. `as_type`: the type that it has to have,
     or to widen to. None: it has problems, or is one column of the source alone."""
-    own = NameScope(entities=scope.entities, entity=scope.entity, reads=scope.reads)
+    own = NameScope(entities=scope.entities, entity=scope.entity, reads=scope.reads, tzdata=scope.tzdata)
     read = read_expression(text, location, own, problems)
     if not read.valid:
         return None
@@ -288,7 +293,9 @@ class _Reader:
             case ParsedCall(name="depth", args=()):
                 return self._depth()
             case ParsedCall(name="to timestamp", args=args):
-                return apply_overload("without zone(timestamp)", self._call("to timestamp", args))
+                return without_zone(self._call("to timestamp", args))
+            case ParsedCall(name="to timestamptz", args=args):
+                return with_zone(self._call("to timestamp", args))
             case ParsedCall(name=name, args=args):
                 return self._call(_ALIASES.get(name, name), args)
 
@@ -357,20 +364,6 @@ class _Reader:
         made = apply_function(f"{name} interval", [read, make_literal(str(text))])
         return apply_overload("without zone(timestamp)", made) if read.type == "date" else made
 
-    def _in_utc(self, moment: ParsedExpression, zone: ParsedExpression) -> TypedNode:
-        """`x at time zone 'UTC'`: a timestamp without a zone, and of such a one the timestamp with it. Only texts differ."""
-        name = zone.value if isinstance(zone, ParsedConstant) else None
-        if not isinstance(name, str) or name.upper() not in ("UTC", "ETC/UTC"):
-            what = f"`at time zone {repr(name) if isinstance(name, str) else '...'}` is not offered: the rules of zones change"
-            raise WrongDefinition(what, "write `at time zone 'UTC'`, or let the source write the local time")
-        read = self.read(moment)
-        if read.type != "timestamp":
-            read = apply_function("to timestamp", [read])
-        without = isinstance(read.node, Call) and read.node.function == "without zone(timestamp)"
-        if without and isinstance(read.node, Call):
-            return TypedNode(read.node.args[0], "timestamp")
-        return apply_overload("without zone(timestamp)", read)
-
     def _epoch_of(self, arg: ParsedExpression) -> TypedNode:
         """`extract(epoch from x)`, also of the interval between two moments."""
         if (
@@ -403,7 +396,8 @@ class _Reader:
         if name == "extract epoch":
             return self._epoch_of(args[0])
         if name == "at time zone":
-            return self._in_utc(*args)
+            zone = args[1].value if isinstance(args[1], ParsedConstant) else None
+            return in_zone(self.read(args[0]), zone, self._inner)
         if name in ("between", "like", "ilike") and len(args) != 3:
             raise WrongDefinition(
                 f"`{name}` is an operator, not a function", f"write it between its values: `a {name} b`"
@@ -547,7 +541,7 @@ class _Reader:
 
     def _part(self, arg: ParsedExpression) -> ExpressionNode:
         """A value of a json object or array; a column alone as it is in the row."""
-        node = self.read(arg).node
+        node = shown_time(self.read(arg)).node
         stored = isinstance(node, Call) and node.function.startswith("as stored(")
         return node.args[0] if stored and isinstance(node, Call) else node
 
@@ -583,8 +577,9 @@ class _Reader:
         if rows and value is None:
             return TypedNode(Aggregate(function="count", argument=None, over=over, type="int", **more), "int")
         argument = inner.read(args[0]) if value is None else value
+        argument = shown_time(argument) if name == "array_agg" else argument
         if count > 1:
-            return _apply_pair(name, argument, inner.read(args[1]), over, more)
+            return _apply_pair(name, argument, shown_time(inner.read(args[1])), over, more)
         return _apply_average(argument, over, more) if name == "avg" else _apply_aggregate(name, argument, over, more)
 
     def value_of_rows(self) -> TypedNode | None:

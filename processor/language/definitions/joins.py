@@ -5,7 +5,14 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from processor.language.definitions.expressions import read_row_expression
-from processor.language.definitions.names import NameScope, expression_type, parse_path, scope_at_path, write_path
+from processor.language.definitions.names import (
+    NameScope,
+    expression_type,
+    of_each_row,
+    parse_path,
+    scope_at_path,
+    write_path,
+)
 from processor.language.definitions.problems import AlreadyReported, Problems, suggest
 from processor.language.definitions.selections import check_members, read_key, read_order, read_selection, read_where
 from processor.language.definitions.shape import (
@@ -59,7 +66,8 @@ def read_on(node: YamlNode | None, join: Scalar, child: NameScope, above: NameSc
             problems.add(key, what, f"write `{parent}: {key.text}`: first the column of the joined `{child.entity}`")
             continue
         # A list, not a generator: it checks both sides, also where the first one fails.
-        sides = [_read_side(key.text, key, child, problems), _read_side(parent, value, above, problems)]
+        mine, other = of_each_row(key.text, child), of_each_row(parent, above)
+        sides = [_read_side(mine, key, child, problems), _read_side(other, value, above, problems)]
         if None not in sides:
             on[-1] = (str(sides[0]), str(sides[1]))
             _check_pair(key, (key.text, parent), on[-1], child, above, problems)
@@ -345,6 +353,18 @@ def _places(body: Map) -> dict[str, int]:
     return {name: place for place, name in enumerate(shown.entries)} if isinstance(shown, Map) else {}
 
 
+def _lacking(through: Map) -> str:
+    """What the row between two joins must have, and lacks."""
+    words = through.entries.keys()
+    return (
+        ""
+        if "on" in words and words & {"one", "many"}
+        else "no `on`"
+        if "on" not in words
+        else "neither `one` nor `many`"
+    )
+
+
 @dataclass(slots=True, kw_only=True)
 class _JoinsReader:
     """Reads the joins of a level. A join to the rows of another one is read after that one. `joins`: those right below the level;
@@ -365,14 +385,19 @@ class _JoinsReader:
             self.written[name] = written
             return
         between = f"{name}_through"
-        cure = "write `through: {many: entity, on: {child column: parent column}}`"
-        body = as_map(node, f"`through` of `{name}`", cure, self.problems)
+        subject, above = f"`through` of `{name}`", self.above.entity
+        entity = node.text if isinstance(node, Scalar) and parse_path(node.text) else "entity"
+        cure = f"write `through: {{many: {entity}, on: {{column of {entity}: column of {above}}}}}`"
+        body = as_map(node, subject, cure, self.problems)
         if between in self.written:
             what = f"`through` of `{name}` is a join `{between}`, and the level has a join of this name"
             self.problems.add(node, what, "rename that one")
         key = replace(written.name, value=between, text=between)
-        if body is not None:
-            check_keys(body, f"`through` of `{name}`", THROUGH, self.problems)
+        if body is not None and (lacks := _lacking(body)):
+            self.problems.add(node, f"{subject} has {lacks}", cure)
+            body = None
+        elif body is not None:
+            check_keys(body, subject, THROUGH, self.problems)
         self.add(between, _WrittenJoin(name=key, body=body, shown=False) if body else None)
         entries = {word: entry for word, entry in written.body.entries.items() if word != "through"}
         if isinstance(on := written.body.get("on"), Map):
@@ -527,6 +552,7 @@ def _read_join(written: _WrittenJoin, above: NameScope, problems: Problems, leve
         level=level if recursive else 0,
         reads=above.reads,
         clock=above.clock,
+        tzdata=above.tzdata,
     )
     on = read_on(body.get("on"), written.name, child, above, problems)
     if array_of(tuple(parent for _, parent in on)) is not None:

@@ -17,6 +17,7 @@ from processor.values.entity import ColumnType, Compare, ComputedColumn, Entity
 _IDENTIFIER = r"[^\W\d][\w$]*"
 _PART = re.compile(rf'({_IDENTIFIER})|"((?:[^"]|"")+)"')
 _PATH = re.compile(rf"(?:{_PART.pattern})(?:\.(?:{_PART.pattern}))*")
+_CONSTANT = re.compile(r"'(?:[^']|'')*'|-?\d{1,18}")
 PARENT = "parent"
 
 
@@ -26,7 +27,7 @@ class NameScope:
     `above`. A join with problems has None. `many`: the level has many rows, so aggregates can read them. `rows`: at the root,
     the join that finds the rows of a group, which aggregates read that name no `many`. `level`: of a recursive join, else 0.
     `reads`: collects the computed columns that the product reads, each with its entity. `clock`: the step of the product's clock,
-    0 without one."""
+    0 without one. `tzdata`: the release of its time zones; empty: the installed one."""
 
     entities: Mapping[str, Entity | None]
     entity: str
@@ -37,6 +38,7 @@ class NameScope:
     level: int = 0
     reads: set[tuple[str, str]] = field(default_factory=set)
     clock: int = 0
+    tzdata: str = ""
 
     @property
     def columns(self) -> Mapping[str, ColumnType] | None:
@@ -86,6 +88,7 @@ class NameScope:
             many=join.many,
             reads=self.reads,
             clock=self.clock,
+            tzdata=self.tzdata,
         )
 
 
@@ -124,6 +127,14 @@ def write_path(column: Column) -> str:
     """The dotted path of the column, as text. The inverse of `parse_path`."""
     parts = (*[PARENT] * column.up, *column.path, column.name)
     return ".".join(p if re.fullmatch(_IDENTIFIER, p) else '"' + p.replace('"', '""') + '"' for p in parts)
+
+
+def of_each_row(text: str, scope: NameScope) -> str:
+    """A constant, as an expression over a row, whose key is never null. Any other text as it is."""
+    entity = scope.entities.get(scope.entity)
+    if entity is None or text in scope.names or not _CONSTANT.fullmatch(text.strip()):
+        return text
+    return f"case when {write_path(Column(name=entity.key[0]))} is not null then {text} end"
 
 
 def read_own_column(text: str, location: Location, scope: NameScope, problems: Problems) -> Column:

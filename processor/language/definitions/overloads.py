@@ -7,7 +7,9 @@ that the overload takes. Every other conversion needs a cast.
 keeps 4.5 of the source's 4.50. The scale of the declared type gives the zeros back. All other expressions read values only, and
 stay as they are. Where the scale is unknown, text is refused, and a quotient counts the digits of the value.
 
-Only text tells PostgreSQL's `timestamp` from its `timestamptz`, too: `at::timestamp::text` has no `+00`.
+A timestamp may be PostgreSQL's `timestamptz`, a moment, or its `timestamp`, which has no zone: the time in UTC, or the local time
+of a time zone. `zone_of` says which. Only text tells a moment from its time in UTC: `at::timestamp::text` has no `+00`. A local
+time is another value: a document shows it as text without `Z`, and nothing compares it with a moment.
 """
 
 import typing
@@ -18,6 +20,7 @@ from typing import Final
 
 from processor.language.definitions.names import NameScope, scope_at_path, write_path
 from processor.language.definitions.problems import WrongDefinition, suggest
+from processor.language.product.expressions import zones
 from processor.language.product.expressions.catalogue import (
     FUNCTIONS,
     OVERLOADS,
@@ -42,6 +45,7 @@ from processor.language.product.expressions.expression import (
 from processor.language.product.expressions.functions import to_float, without_exponent
 from processor.language.product.expressions.json_values import parse_json
 from processor.language.product.product import BareValue
+from processor.text import nearest
 from processor.values.entity import ColumnType, Compare, TypeName, united
 from processor.values.values import canonical_value
 
@@ -57,6 +61,7 @@ SAME_TYPE: Final = frozenset(
     ["=", "<>", "<", "<=", ">", ">=", "is distinct from", "in", "nullif", "coalesce", "greatest", "least"]
 )
 """Functions whose arguments all have the same type."""
+_SAME_TIMES: Final = SAME_TYPE | {"case", "seconds between"}
 _COMPARISONS: Final = frozenset(["=", "<>", "<", "<=", ">", ">=", "is distinct from", "in"])
 
 
@@ -91,6 +96,9 @@ def make_literal(value: str | int | Decimal | bool | None) -> TypedNode:
 
 def apply_function(name: str, args: Sequence[TypedNode]) -> TypedNode:
     """The call of a function or an operator. Raises: WrongDefinition where no overload takes these arguments."""
+    if name in _SAME_TIMES and len({zone_of(a.node) for a in args if a.type == "timestamp"} & {"moment", "local"}) > 1:
+        what = f"`{name}` mixes a moment and a local time"
+        raise WrongDefinition(what, "write `at time zone 'Europe/Zurich'` behind one of them")
     compare = united(arg.compare for arg in args)
     return _apply_compared(name, args, compare) if compare else _apply(name, args)
 
@@ -358,8 +366,24 @@ _EXAMPLES: Final = {
 
 def _no_such_overload(name: str, args: Sequence[TypedNode]) -> WrongDefinition:
     what = f"`{name}` cannot take {_list_types(args)}" if args else f"`{name}` has no arguments"
+    types = [arg.type for arg in args]
+    for names, first, rest, cure in _MEANT:
+        if name in names and types[:1] == [first] and (not rest or types[1:] == [rest]):
+            return WrongDefinition(what, cure)
     takes = sorted({_signature(function) for function in OVERLOADS[name]})
     return WrongDefinition(what, f"it takes {' or '.join(takes)}")
+
+
+_SPAN: Final = "write the time between as one, `at + interval '7 days'`"
+_MEANT: Final = (
+    (("->", "->>", "#>", "#>>"), "string", "", "give the column the type `json` in entities.yaml"),
+    (("-",), "timestamp", "timestamp", "write `extract(epoch from a - b)` for seconds, or subtract dates for days"),
+    (("+", "-"), "timestamp", "int", _SPAN),
+    (("+", "-"), "timestamp", "string", _SPAN),
+    (("+ interval", "- interval"), "string", "", "give the column the type `timestamp` in entities.yaml"),
+)
+"""Mistakes of beginners, and what they meant: the names of the call, the types of its first argument and of the other one ("":
+any type), and the cure."""
 
 
 def _signature(function: Function) -> str:
@@ -437,6 +461,10 @@ def _kept_others(node: Aggregate, inner: NameScope, stored: bool) -> Aggregate:
 def _lacks_zone(node: ExpressionNode, scope: NameScope) -> bool:
     """Whether the value comes from a cast to `timestamp`, which has no time zone in PostgreSQL."""
     match node:
+        case Call(function=zones.LOCAL_TIME):
+            return True
+        case Call(function=zones.MOMENT_OF | "with zone(timestamp)"):
+            return False
         case Call(function=function, args=args, type="timestamp"):
             return function == _WITHOUT_ZONE or any(_lacks_zone(arg, scope) for arg in args)
         case Aggregate(argument=argument, over=over, type="timestamp") if argument is not None:
@@ -446,7 +474,90 @@ def _lacks_zone(node: ExpressionNode, scope: NameScope) -> bool:
     return False
 
 
+TimeKind = typing.Literal["", "moment", "utc", "local"]
+"""moment: with a time zone. utc, local: without one. Empty: a constant or a day, which is what its place needs."""
+_KINDS: Final[tuple[TimeKind, ...]] = ("local", "moment", "utc")
+_MOMENTS: Final = (zones.MOMENT_OF, "with zone(timestamp)", "to timestamp(timestamp)", "as stored(timestamp)")
+
+
+def zone_of(node: ExpressionNode, scope: NameScope | None = None) -> TimeKind:
+    """The kind of a timestamp. `scope`: of the node, where it may show the values of a join."""
+    match node:
+        case Literal() | Call(function="to timestamp(date)"):
+            return ""
+        case Call(function=zones.LOCAL_TIME):
+            return "local"
+        case Call(function="without zone(timestamp)", args=(inner,)):
+            is_cast = isinstance(inner, Call) and inner.function.startswith("to timestamp(")
+            return "moment" if zone_of(inner, scope) == "utc" and not is_cast else "utc"
+        case Call(function=function, args=args) if function not in _MOMENTS:
+            name = FUNCTIONS[function].name
+            picks = (*args[1::2], args[-1]) if name == "case" else args if name in SAME_TYPE - {"nullif"} else args[:1]
+            found = [zone_of(one, scope) for one in picks]
+            return next((kind for kind in _KINDS if kind in found), "")
+        case Aggregate(argument=argument, over=over) if argument is not None:
+            return zone_of(argument, scope_at_path(over, scope) if scope else None)
+        case Shown(path=path, type="timestamp") if scope:
+            return zone_of(*_shown_value(path, scope))
+    return "moment"
+
+
+def in_zone(moment: TypedNode, name: object, scope: NameScope) -> TypedNode:
+    """`x at time zone 'Europe/Zurich'`: the local time of a moment, or the moment of a time without a zone."""
+    if not isinstance(name, str):
+        what = "`at time zone` with a zone that is not a constant is not offered"
+        raise WrongDefinition(what, "write `case tz when 'Europe/Zurich' then at at time zone 'Europe/Zurich' ... end`")
+    is_utc = name.upper() in ("UTC", "ETC/UTC")
+    known = name if is_utc else zones.zone_names().get(name.lower())
+    if known is None:
+        raise _unknown_zone(name)
+    if moment.type != "timestamp":
+        moment = _apply_cast("timestamp", [moment])
+    kind = zone_of(moment.node, scope)
+    if not is_utc:
+        rules = [make_literal(known), make_literal(scope.tzdata or zones.installed())]
+        return apply_function("moment of" if kind in ("utc", "local") else "local time", [moment, *rules])
+    if kind == "local":
+        return apply_overload("with zone(timestamp)", moment)
+    if isinstance(moment.node, Call) and moment.node.function == _WITHOUT_ZONE:
+        return TypedNode(moment.node.args[0], "timestamp")
+    return apply_overload(_WITHOUT_ZONE, moment)
+
+
+def _unknown_zone(name: str) -> WrongDefinition:
+    names = zones.zone_names().values()
+    near = next((other for other in names if other.lower().endswith(f"/{name.lower()}")), None) or nearest(name, names)
+    what = f"there is no time zone `{name}`"
+    if name.upper() in zones.short_names():
+        what, near = f"the time zone `{name}` is an offset in PostgreSQL, or has no place in its name", None
+    return WrongDefinition(
+        what, f"did you mean '{near}'?" if near else "write 'UTC', or a place such as 'Europe/Zurich'"
+    )
+
+
+def without_zone(cast: TypedNode) -> TypedNode:
+    """The cast to `timestamp` as PostgreSQL reads it. A local time stays what it is."""
+    inner = cast.node.args[0] if isinstance(cast.node, Call) else cast.node
+    return TypedNode(inner, "timestamp") if zone_of(inner) == "local" else apply_overload(_WITHOUT_ZONE, cast)
+
+
+def with_zone(cast: TypedNode) -> TypedNode:
+    """The cast to `timestamptz`. Raises WrongDefinition for a local time."""
+    if isinstance(cast.node, Call) and zone_of(cast.node.args[0]) == "local":
+        what = "the cast of a local time to a moment lacks the time zone"
+        raise WrongDefinition(what, "write `at time zone 'Europe/Zurich'` in place of the cast")
+    return cast
+
+
+def shown_time(value: TypedNode) -> TypedNode:
+    """The value as a document shows it: a local time as text, since it is no moment."""
+    is_local = value.type == "timestamp" and zone_of(value.node) == "local"
+    return apply_overload("text of local(timestamp)", value) if is_local else value
+
+
 def _text_without_zone(text: Call, moment: ExpressionNode, scope: NameScope, stored: bool) -> ExpressionNode:
+    if zone_of(moment, scope) == "local":
+        return Call(function="text without zone(timestamp)", args=(_kept(moment, scope, None, stored),), type="string")
     if isinstance(moment, Call) and moment.function == _WITHOUT_ZONE and not _lacks_zone(moment.args[0], scope):
         return Call(
             function="text without zone(timestamp)", args=(_kept(moment.args[0], scope, None, stored),), type="string"

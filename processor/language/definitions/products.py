@@ -17,7 +17,7 @@ from typing import Final, get_args
 from processor.language.definitions.entities import read_column, read_compare, with_computed
 from processor.language.definitions.expressions import computed_node, read_row_expression
 from processor.language.definitions.joins import read_joins
-from processor.language.definitions.names import NameScope, parse_path
+from processor.language.definitions.names import NameScope, of_each_row, parse_path
 from processor.language.definitions.problems import Problems, suggest
 from processor.language.definitions.selections import check_members, read_selection, read_value, read_where
 from processor.language.definitions.shape import (
@@ -47,7 +47,8 @@ from processor.language.product.expressions.expression import (
     reads_clock,
     references,
 )
-from processor.language.product.join_fields import type_of, write_computed
+from processor.language.product.expressions.zones import installed, package_of
+from processor.language.product.join_fields import type_of, write_computed, zones_in
 from processor.language.product.ordered import obstacles
 from processor.language.product.product import (
     AT_MOST,
@@ -91,8 +92,9 @@ def read_product(
     heading = _read_heading(body, problems)
     if (compare := body.get("compare")) is not None:
         entities = _read_compares(compare, entities, problems)
+    pinned = _read_release(body, problems)
     if (computed := body.get("computed")) is not None:
-        entities = _read_computed(computed, entities, problems)
+        entities = _read_computed(computed, entities, pinned, problems)
     if "sql" in body.entries:
         from processor.language.definitions.sql import read_sql  # few products need it: `check` starts sooner
 
@@ -101,17 +103,18 @@ def read_product(
     clock = 0 if (step := body.get("clock") if body else None) is None else read_clock(step, problems)
     by: tuple[GroupColumn, ...] = ()
     if body and isinstance(groups := body.get("root"), Map):
-        grouped = _read_group(groups, body, entities, reads, problems)
+        scope = NameScope(entities=entities, entity="", reads=reads, tzdata=pinned)
+        grouped = _read_group(groups, body, scope, problems)
         if grouped is None:
             return heading, None
         group, by, body = grouped
         entity, with_group = group.rows, {**entities, group.name: group}
-        scope = NameScope(entities=with_group, entity=group.name, rows=entity, reads=reads, clock=clock)
+        scope = NameScope(entities=with_group, entity=group.name, rows=entity, reads=reads, clock=clock, tzdata=pinned)
     else:
         named = _read_root(body, entities, problems) if body else None
         if body is None or named is None:
             return heading, None
-        entity, scope = named, NameScope(entities=entities, entity=named, reads=reads, clock=clock)
+        entity, scope = named, NameScope(entities=entities, entity=named, reads=reads, clock=clock, tzdata=pinned)
     joins = read_joins(body, scope, problems)
     scope = replace(scope, joins=joins)
     selection = read_selection(body, scope, problems)
@@ -141,6 +144,7 @@ def read_product(
         clock=clock,
     )
     product = replace(product, compare=_compares(product, entities), computed=_computed(reads, entities))
+    product = replace(product, tzdata=next((release for _, release in zones_in(product)), ""))
     for what, cure in obstacles(product, entities):
         problems.add(body.key_node("product"), what, cure)
     if gate.whole:
@@ -148,6 +152,20 @@ def read_product(
     if document_format == "avro":
         _check_names(body, product, entities, problems)
     return heading, product
+
+
+def _read_release(body: Map, problems: Problems) -> str:
+    """The release of the time zones that the product pins; empty: none, so that the installed one counts."""
+    node, cure = body.get("tzdata"), "write the release that is installed, `tzdata: 2026f`, or remove the word"
+    text = (as_text(node, "`tzdata`", cure, problems) or "") if node else ""
+    if node and text and not re.fullmatch(r"\d{4}[a-z]", text):
+        problems.add(node, f"`tzdata` is `{text}`", cure)
+        return ""
+    if node and text and not problems.stored and text != installed():
+        problems.add(
+            node, f"`tzdata` is {text}, and {installed()} is installed", f"pip install {package_of(text)}, or remove it"
+        )
+    return text
 
 
 def _read_compares(
@@ -174,7 +192,7 @@ def _read_compares(
 
 
 def _read_computed(
-    node: YamlNode, entities: Mapping[str, Entity | None], problems: Problems
+    node: YamlNode, entities: Mapping[str, Entity | None], tzdata: str, problems: Problems
 ) -> Mapping[str, Entity | None]:
     """The entities with the computed columns of the product, in place of their own."""
     cure = "write `computed: {entity: {column: {type: T, as: expression}}}`"
@@ -193,7 +211,10 @@ def _read_computed(
                 problems.add(column_key, f"column `{column}` has no `as`", cure)
             elif declared:
                 found.setdefault(name, {})[column] = declared, expression
-    return {name: entity and with_computed(entity, found.get(name, {}), problems) for name, entity in entities.items()}
+    return {
+        name: entity and with_computed(entity, found.get(name, {}), problems, tzdata)
+        for name, entity in entities.items()
+    }
 
 
 def _computed(
@@ -424,11 +445,11 @@ _CURES = {
 
 
 def _read_group(
-    root: Map, body: Map, entities: Mapping[str, Entity | None], reads: set[tuple[str, str]], problems: Problems
+    root: Map, body: Map, scope: NameScope, problems: Problems
 ) -> tuple[GroupEntity, tuple[GroupColumn, ...], Map] | None:
     """The group that `root` of a product means, its columns, and the product's mapping with the join that finds its rows.
-    `reads`: collects the computed columns that the group names. None: `root` has problems."""
-    before = len(problems)
+    `scope`: of the product. None: `root` has problems."""
+    before, entities = len(problems), scope.entities
     check_keys(root, "`root`", GROUP, problems)
     for word in ("group", "by"):
         if word not in root.entries:
@@ -440,7 +461,7 @@ def _read_group(
     rows = entities.get(name or "")
     if rows is None or len(problems) > before:
         return None
-    by = tuple(_group_columns(root, rows, NameScope(entities=entities, entity=rows.name, reads=reads), problems))
+    by = tuple(_group_columns(root, rows, replace(scope, entity=rows.name), problems))
     if len(problems) > before:
         return None
     fields = [column.field for column in by]
@@ -490,7 +511,7 @@ def _group_field(text: str, node: YamlNode, scope: NameScope, problems: Problems
         what = f"entity `{scope.entity}` has no column `{text}`"
         problems.add(node, what, suggest(text, scope.names) if not path[1:] else "group by columns of the row itself")
         return None
-    made = read_row_expression(text, node, scope, problems)
+    made = read_row_expression(of_each_row(text, scope), node, scope, problems)
     return None if made is None else write_computed(made.node, made.compare)
 
 

@@ -270,6 +270,11 @@ PRODUCT: Final[Members] = {
         "boundary, not with each step. Default: no clock.",
         CLOCK_TEXT,
     ),
+    "tzdata": Word(
+        "The release of the time zones that `at time zone` asks, `2026f`. The registry has it of each product that names one. "
+        "Default: the installed release.",
+        TEXT,
+    ),
     "key": Word(
         "The key of the messages, `name: column` of the root's key, or `name: \"'constant'\"`. Products may then share a topic. "
         "Default: the key of the root.",

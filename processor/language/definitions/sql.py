@@ -17,6 +17,7 @@ from processor.language.definitions.sql_parser import Cleaner, filled, parse_que
 from processor.language.definitions.sql_rewrites import Rewriter
 from processor.language.definitions.sql_tables import NO_UNION
 from processor.language.definitions.sql_views import ViewReader, inner_tables, is_view
+from processor.language.definitions.sql_windows import Windows
 from processor.language.definitions.yaml import Map, Scalar, Sequence, YamlNode
 from processor.language.product.expressions.expression import Column
 from processor.values.entity import Entity
@@ -227,14 +228,35 @@ def _entries(node: Scalar, entities: Mapping[str, Entity | None], *, flat: bool)
                 return _view_entries(tree, exp, entities, node, reader)
             except WrongDefinition:
                 raise nested from None
-    return _view_entries(tree, exp, entities, node, reader)
+    try:
+        return _view_entries(tree.copy(), exp, entities, node, reader)
+    except WrongDefinition as refused:
+        if flat or is_view(tree, exp):
+            raise
+        try:  # only brackets around its joins made it a view
+            return _TreeBuilder(reader.query(tree), entities, node).entries()
+        except WrongDefinition:
+            raise refused from None
 
 
 def _view_entries(
     tree: Any, exp: Any, entities: Mapping[str, Entity | None], node: Scalar, reader: _Reader
 ) -> dict[str, "_Entry"]:
     """The entries of a product whose documents are the rows of the query."""
-    simple = Rewriter(exp, entities, reader.line).simplify(tree)
+    try:
+        return _rows_entries(Rewriter(exp, entities, reader.line).simplify(tree.copy()), exp, entities, node, reader)
+    except WrongDefinition:
+        if not tree.find(exp.Window):
+            raise
+    rewriter = Rewriter(exp, entities, reader.line)
+    simple = rewriter.simplify(tree)
+    Windows(exp, entities, reader.line).rewrite(simple)
+    return _rows_entries(rewriter.merge(simple), exp, entities, node, reader)
+
+
+def _rows_entries(
+    simple: Any, exp: Any, entities: Mapping[str, Entity | None], node: Scalar, reader: _Reader
+) -> dict[str, "_Entry"]:
     refused = None
     for root in ("", *inner_tables(simple, exp)):
         try:

@@ -11,6 +11,10 @@ A group of null is a row of the query, but no document has a null key. So a term
 the term with a value in place of null, and whether it is null.
 
     select plan, count(*) as n from users group by plan       by: {plan: "coalesce(plan, '')", plan_null: "plan is null"}
+
+Aggregates without GROUP BY are of one group of all rows:
+
+    select count(*) as n from users                           by: {all: "'all'"}
 """
 
 from collections.abc import Iterator, Sequence
@@ -38,6 +42,10 @@ _SURE: Final = (
     "to_char", "split_part",
 )  # fmt: skip
 """Functions that give no null for values that are not null."""
+ALL: Final = "'all'"
+"""The constant that all rows have, as the value of the one column of their group."""
+_OF_ALL: Final = "all"
+"""The name of this column."""
 _SETS: Final = {"rollup", "cube", "groupingsets"}
 _DATES: Final = ("date", "timestamp", "timestamptz", "text", "varchar")
 _IN_PLACE_OF_NULL: Final = {
@@ -62,16 +70,24 @@ class GroupReader(TablesReader):
     rows: Source | None = None
     by: dict[str, str]
 
-    def _distinct_groups(self, tree: Any) -> None:
-        """Makes `select distinct a, b` a query that is grouped by its terms."""
-        distinct = tree.args.get("distinct")
+    def _make_groups(self, tree: Any) -> None:
+        """Makes `select distinct a, b` a query that is grouped by its terms, and aggregates of all rows one of one group."""
+        exp, distinct = self._exp, tree.args.get("distinct")
+        if not distinct and not tree.args.get("group") and any(map(self._has_aggregate, tree.expressions)):
+            tree.set("group", exp.Group(expressions=[exp.Literal.string(_OF_ALL)]))
         if not distinct or distinct.args.get("on") or tree.args.get("group"):
             return
         terms = [term.unalias() for term in tree.expressions]
-        if any(one.find(self._exp.Star) or any(map(is_aggregate, one.find_all(self._exp.Anonymous))) for one in terms):
+        if any(one.find(exp.Star) or any(map(is_aggregate, one.find_all(self._exp.Anonymous))) for one in terms):
             return
         tree.set("distinct", None)
-        tree.set("group", self._exp.Group(expressions=[one.copy() for one in terms]))
+        tree.set("group", exp.Group(expressions=[one.copy() for one in terms]))
+
+    def _has_aggregate(self, term: Any) -> bool:
+        """Whether a term aggregates rows of the query itself."""
+        exp = self._exp
+        nodes = term.walk(prune=lambda one: isinstance(one, exp.Select | exp.Window))
+        return any(is_aggregate(one) for one in nodes)
 
     def _root(self, tree: Any, tables: Tables, wanted: str) -> Source:
         """The table of which each row is a document: the first one, or that whose key the query groups by. `wanted`: the table
@@ -103,9 +119,9 @@ class GroupReader(TablesReader):
             ]
             if keyed:
                 return first if first in keyed else keyed[0]
-            if wanted:
+            if wanted and not self._is_of_all(group):
                 raise self._error(group, f"GROUP BY names no key of `{wanted}`", "group by columns of one table")
-            return self._group_root(tree, tables)
+            return self._group_root(tree, tables, wanted or tables[0][0].alias)
         if first.shown is not None:
             what = f"the rows of the subquery `{first.alias}` are not those of one table"
             raise self._error(
@@ -124,9 +140,9 @@ class GroupReader(TablesReader):
                 what = f"GROUP BY `{text_of(node)}` makes a row for each row of `{source.alias}`"
                 raise self._error(node, what, f"group by columns of `{root.alias}` alone")
 
-    def _group_root(self, tree: Any, tables: Tables) -> Source:
+    def _group_root(self, tree: Any, tables: Tables, first: str) -> Source:
         """The root of a query whose GROUP BY names no key. The columns of the groups become columns of the root, in the whole
-        query but in aggregates."""
+        query but in aggregates. `first`: the table whose rows are the one group of all."""
         exp, group = self._exp, tree.args["group"]
         scope = Scope(sources={one.alias: (one, ()) for one, _, _ in tables})
         kinds = {*filled(group)} - {"expressions"} | {one.key for one in group.expressions} & _SETS
@@ -136,7 +152,10 @@ class GroupReader(TablesReader):
             )
         for part in (*tree.expressions, group, tree.args.get("having"), tree.args.get("where"), *self._ons(tables)):
             self._qualify(part, scope)
-        rows = self._rows_of(group, tables, scope)
+        rows = scope.sources[first][0] if self._is_of_all(group) else self._rows_of(group, tables, scope)
+        if rows.shown is not None:
+            what = f"GROUP BY names a column of `{rows.alias}`, which is a subquery"
+            raise self._error(group, what, "select from the table itself, and group that query")
         names = self._names_of(tree, group, rows, scope)
         self.by, self.rows = {name: self._own_text(one, rows) for name, one in names.items()}, rows
         shown = {name: exp.column(name, table="groups of " + rows.alias) for name in names}
@@ -197,14 +216,14 @@ class GroupReader(TablesReader):
         for rows in found.values():
             mine = {text_of(n) for n in group.expressions if any(c.table == rows.alias for c in n.find_all(exp.Column))}
             others = [one for one in tables if id(one[0]) in found and one[0] is not rows]
-            if rows.shown is not None:
-                what = f"GROUP BY names a column of `{rows.alias}`, which is a subquery"
-                raise self._error(group, what, "select from the table itself, and group that query")
-            if all(self._depends(one, on, mine) for one, on, _ in others):
+            if rows.shown is not None or all(self._depends(one, on, mine) for one, on, _ in others):
                 return rows
         names = " and ".join(f"`{one.alias}`" for one in found.values())
         what = f"GROUP BY names columns of {names}, so a group is no value of one table's columns"
         raise self._error(group, what, "group by columns of one table, or by the key of a table")
+
+    def _is_of_all(self, group: Any) -> bool:
+        return [text_of(one) for one in group.expressions] == [ALL]
 
     def _depends(self, source: Source, on: Sequence[Any], columns: set[str]) -> bool:
         """Whether the columns of the groups choose one row of a table."""
@@ -220,6 +239,8 @@ class GroupReader(TablesReader):
         exp = self._exp
         shown = {text_of(term.unalias()): term.alias for term in tree.expressions if term.alias}
         names: dict[str, Any] = {}
+        if self._is_of_all(group):
+            return {_OF_ALL: group.expressions[0].copy()}
         for node in group.expressions:
             if all(self._resolved(c, scope)[0] is not rows for c in node.find_all(exp.Column)):
                 continue
@@ -285,6 +306,8 @@ class GroupReader(TablesReader):
                 return next((_IN_PLACE_OF_NULL[kind] for kind, names in _RESULTS.items() if name in names), "")
             case exp.Extract():
                 return "0"
+            case exp.Substring() | exp.JSONExtractScalar() | exp.JSONBExtractScalar() | exp.DPipe():
+                return "''"
             case exp.EQ() | exp.NEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE() | exp.And() | exp.Or() | exp.Not():
                 return "false"
         return ""
@@ -320,6 +343,8 @@ class GroupReader(TablesReader):
                 return True
             case exp.Paren() | exp.Interval():
                 return self._is_sure(node.this, known)
+            case exp.Substring() | exp.DPipe() | exp.Extract():
+                return all(self._is_sure(one, known) for one in node.iter_expressions() if not isinstance(one, exp.Var))
             case exp.Cast():
                 kind = text_of(node.to).lower().partition("(")[0]
                 return kind in _DATES and self._is_sure(node.this, known)

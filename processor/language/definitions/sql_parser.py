@@ -7,6 +7,7 @@ functions, so each call arrives as the author wrote it: `expressions.py` knows t
 
 import re
 from collections.abc import Callable, Collection
+from copy import copy
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from functools import cache, partial
@@ -213,7 +214,7 @@ class ExpressionConverter:
                 raise WrongDefinition(what, "remove the comma")
         if args and isinstance(args[0], exp.Distinct) and not args[0].args.get("on"):
             args, distinct = [*args[0].expressions, *args[1:]], True
-        call = self._apply(str(node.this).lower(), *args)
+        call = _in_zone(self._apply(str(node.this).lower(), *args))
         return replace(call, order=order, distinct=distinct) if order or distinct else call
 
     def _apply(self, name: str, *args: Any) -> ParsedCall:
@@ -281,6 +282,20 @@ class ExpressionConverter:
 
     def _sql_text(self, node: Any) -> str:
         return str(node.sql(dialect="postgres"))
+
+
+def _in_zone(call: ParsedCall) -> ParsedCall:
+    """`timezone('Europe/Zurich', at)` and `date_trunc('day', at, 'Europe/Zurich')` as they are written with `at time zone`."""
+    match call:
+        case ParsedCall(name="timezone", args=(zone, moment)):
+            return ParsedCall("at time zone", (moment, zone))
+        case ParsedCall(name="date_trunc", args=(ParsedConstant(value=unit), moment, zone)):
+            if unit in ("hour", "minute", "second"):
+                what = f"`date_trunc('{unit}', ...)` in a time zone is not offered: an hour may come twice in a day"
+                raise WrongDefinition(what, f"cut the local time, `date_trunc('{unit}', at at time zone ...)`")
+            local = ParsedCall("at time zone", (ParsedCall("to timestamptz", (moment,)), zone))
+            return ParsedCall("at time zone", (ParsedCall("date_trunc", (call.args[0], local)), zone))
+    return call
 
 
 def _negated(number: int | Decimal) -> int | Decimal:
@@ -422,12 +437,22 @@ _MOMENTS = ("current_date", "current_timestamp")
 """Functions without parentheses, which the parser takes for columns."""
 
 
+_UNITS = re.compile(r"(\s*[+-]?\d+(\.\d+)?\s*[A-Za-z]+\s*)+")
+
+
 def _tokens(dialect: Any, text: str) -> list[Any]:
-    """The tokens of a text. Raises WrongDefinition for `==`, which sqlglot takes for `=`, and Postgres refuses."""
+    """The tokens of a text. Raises WrongDefinition for `==`, which sqlglot takes for `=`, and Postgres refuses. An interval
+    of more than numbers with units (`interval '1 day 02:30'`) becomes a cast, since sqlglot would drop the rest."""
     tokens: list[Any] = dialect.tokenize(text)
-    for token in tokens:
+    for place, token in enumerate(tokens):
         if token.text == "==" and token.token_type.name == "EQ":
             raise WrongDefinition(f"SQL has no operator `==` (`{text}`)", "write `=`", token.line)
+        before = tokens[place - 1] if place else token
+        is_interval = token.token_type.name == "STRING" and before.token_type.name == "INTERVAL"
+        if is_interval and re.search("[A-Za-z]", token.text) and not _UNITS.fullmatch(token.text):
+            sign = copy(token)
+            sign.token_type, sign.text = type(token.token_type).DCOLON, "::"
+            tokens[place - 1 : place + 1] = [token, sign, before]
     return tokens
 
 

@@ -48,15 +48,34 @@ class Rewriter:
         """The query with as few subqueries in FROM as it needs."""
         exp = self._exp
         self._inline(tree, {})
+        self._compare_columns(tree)
         if (
             any(join.args.get("using") or join.args.get("method") for join in tree.find_all(exp.Join))
             or any(isinstance(one.parent, exp.From | exp.Join | exp.Lateral) for one in tree.find_all(exp.Subquery))
             or (tree.args.get("joins") and any(isinstance(one, exp.Star) for one in tree.expressions))
         ):
             self._qualify(tree, [])
+        return self.merge(tree)
+
+    def merge(self, tree: Any) -> Any:
+        """The query with its subqueries in FROM merged, where both give the same rows."""
         self._merge_below(tree)
         self._choose_rows(tree)
         return tree
+
+    def _compare_columns(self, tree: Any) -> None:
+        """Makes `a.code::text = b.code::text` an equality of columns, where both are text. Databases print it so."""
+        exp = self._exp
+        entities = [self._entities.get(table.name) for table in tree.find_all(exp.Table)]
+        types = [one.columns for one in entities if one is not None]
+        for equality in tree.find_all(exp.EQ):
+            for cast in [side.unnest() for side in (equality.left, equality.right)]:
+                if not isinstance(cast, exp.Cast) or text_of(cast.to).lower() not in ("text", "varchar"):
+                    continue
+                column = cast.this.unnest()
+                found = [one[column.name] for one in types if isinstance(column, exp.Column) and column.name in one]
+                if found and all(one.name == "string" and not one.array and not one.compare for one in found):
+                    cast.replace(column)
 
     def _inline(self, select: Any, known: Mapping[str, Any]) -> None:
         """Puts the query of each name of WITH in place of the name."""

@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from processor.language.definitions.names import write_path
 from processor.language.definitions.problems import suggest
-from processor.language.definitions.sql_groups import GroupReader
+from processor.language.definitions.sql_groups import ALL, GroupReader
 from processor.language.definitions.sql_parser import text_of
 from processor.language.definitions.sql_tables import (
     OF_GROUPS,
@@ -75,7 +75,7 @@ class ViewReader(GroupReader):
     def entries(self, wanted: str = "") -> dict[str, Any]:
         """The root, its joins, condition and members, as values of a product file. `wanted`: the table to try as the root."""
         exp, tree = self._exp, self._tree
-        self._distinct_groups(tree)
+        self._make_groups(tree)
         self._refuse(tree, ())
         tables = list(self._tables(tree))
         root = self._root(tree, tables, wanted)
@@ -202,7 +202,10 @@ class ViewReader(GroupReader):
     def _subquery(self, select: Any, node: Any) -> Source:
         """The join of a subquery in an expression."""
         source = self._derived(select, "sub", node)
-        if not self._correlate(source, self._scope):
+        correlated = self._correlate(source, self._scope)
+        if not correlated and source.grouped and not source.partition and not source.lists:
+            source.on[ALL] = (next(iter(self._scope.sources.values()))[0], ALL)  # a total: the same for each document
+        elif not correlated:
             what = (
                 f"the subquery `{text_of(select)[:60]}` is not joined to the query around it by an equality of columns"
             )
@@ -826,6 +829,8 @@ class ViewReader(GroupReader):
         return made
 
     def _parent_column(self, parent: Source, name: str, source: Source, *, nested: bool) -> str:
+        if name == ALL:
+            return name
         path: Path = () if nested else self._path_of(parent)
         at: Source | None = parent
         while source.host is not None and at is not None and at is not source.host:

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple, cast
 
 from processor.language.product.expressions.catalogue import FUNCTIONS, fold_function
 from processor.language.product.expressions.expression import (
+    ZONED,
     Call,
     Column,
     Computed,
@@ -33,6 +34,7 @@ from processor.language.product.expressions.expression import (
     compile_expression,
 )
 from processor.language.product.expressions.functions import FOLDS
+from processor.language.product.expressions.zones import OtherRelease
 from processor.values.entity import ColumnType, Compare, Entity, TypeName
 from processor.values.record import Value
 from processor.values.values import round_to_microseconds
@@ -164,7 +166,7 @@ def _evaluation(column: str) -> Callable[[Mapping[str, Value]], Value]:
     def value(columns: Mapping[str, Value]) -> Value:
         try:
             return evaluate((Match(columns, {}), None))
-        except ValueError:  # a text that is too long for any key
+        except (ValueError, OtherRelease):  # a text that is too long for any key; a slot that no product may read now
             return None
 
     return value
@@ -176,21 +178,31 @@ _NO_JOINS: Any = None
 
 def secrets_in(value: object) -> Iterator[str]:
     """The names of the secrets in a value: a product, a plan, a part of one. It may name one several times."""
+    return (name for (name,) in _constants_in(value, ("hmac_sha256(string,string)",)))
+
+
+def zones_in(value: object) -> Iterator[tuple[str, str]]:
+    """The time zones in a value, in the same way, each with the release of its rules."""
+    return ((name, release) for name, release in _constants_in(value, ZONED))
+
+
+def _constants_in(value: object, functions: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """The constants of each call of these functions in a value: all arguments but the first."""
     match value:
-        case Call(function="hmac_sha256(string,string)", args=(text, Literal(value=str(name)))):
-            yield name
-            yield from secrets_in(text)
+        case Call(function=function, args=(first, *constants)) if function in functions:
+            yield tuple(str(one.value) for one in constants if isinstance(one, Literal))
+            yield from _constants_in(first, functions)
         case str():
             if value.startswith("=") and (computed := read_computed(value)) is not None:
-                yield from secrets_in(computed.node)
+                yield from _constants_in(computed.node, functions)
         case Mapping():
-            yield from secrets_in((*value.keys(), *value.values()))
+            yield from _constants_in((*value.keys(), *value.values()), functions)
         case tuple() | list() | frozenset() | set():
             for one in value:
-                yield from secrets_in(one)
+                yield from _constants_in(one, functions)
         case _ if is_dataclass(value):
             for one in fields_of(value):
-                yield from secrets_in(getattr(value, one.name))
+                yield from _constants_in(getattr(value, one.name), functions)
 
 
 def folded_field(field: str, compare: Compare) -> str:

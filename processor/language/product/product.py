@@ -286,7 +286,7 @@ class Product:
     documents they are, instead of single rows of the root entity; the first join then finds the rows of a group. `clock`: the
     step of its clock in seconds, 0 without one. `headers`: those that the product gives its messages, from columns of the root;
     `partition_by`: the columns of the root that choose the partition in place of the key; `key`: that of the messages, where it
-    is another one than the root's."""
+    is another one than the root's. `tzdata`: the release of the time zones that its expressions name; empty without any."""
 
     name: str
     topic: str
@@ -303,6 +303,7 @@ class Product:
     partition_by: tuple[tuple[str, Expression], ...] = ()
     key: tuple[KeyPart, ...] = ()
     clock: int = 0
+    tzdata: str = ""
 
     @property
     def roots(self) -> str:

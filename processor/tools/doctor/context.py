@@ -11,7 +11,7 @@ from time import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from processor.engine.plan.plan import Plan
-from processor.engine.plan.planning import plan_of
+from processor.engine.plan.planning import plan_alone, plan_of
 from processor.environment.settings.resolve import open_registry, resolve_kafka
 from processor.environment.settings.settings import Settings
 from processor.environment.stores.kind import RetryBudget
@@ -24,6 +24,7 @@ from statestore.table import TableState
 
 if TYPE_CHECKING:
     from processor.job.kafka.admin import ClusterProbe
+    from processor.language.product.product import Definitions
     from registry.repository import Registry
     from statestore.postgres.table import Durability
 
@@ -32,10 +33,10 @@ Answer = TypeVar("Answer")
 
 
 class CheckContext:
-    """This machine, and the parts that the settings name."""
+    """This machine, and the parts that the settings name. `definitions`: those to check in place of the registry's."""
 
-    def __init__(self, settings: Settings, *, embedded: bool) -> None:
-        self.settings, self.embedded = settings, embedded
+    def __init__(self, settings: Settings, *, embedded: bool, definitions: "Definitions | None" = None) -> None:
+        self.settings, self.embedded, self.definitions = settings, embedded, definitions
 
     @cached_property
     def registry(self) -> "Registry":
@@ -66,7 +67,9 @@ class CheckContext:
     @cached_property
     def plan(self) -> Plan:
         """The plan that a job would run. Raises RegistryError; PlanError, DefinitionError for definitions that do not fit."""
-        return plan_of(self.registry.snapshot())
+        return (
+            plan_alone(self.definitions, self.settings.slots) if self.definitions else plan_of(self.registry.snapshot())
+        )
 
     @cached_property
     def kafka(self) -> "ClusterProbe":

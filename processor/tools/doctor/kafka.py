@@ -3,7 +3,7 @@
 And the schema registry of Avro and Protobuf, where the settings name one, with the products that need it.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,9 +13,10 @@ from processor.errors import BoundaryError
 from processor.finding import Checks, Finding, NothingToCheck, failure, is_this_machine, ok, warning
 from processor.job.kafka.schemas import avro_products, open_client, registration_refusal
 from processor.tools.doctor.context import KAFKA, CheckContext, shown_address, unreachable
-from processor.tools.doctor.table import existing_registry
+from processor.tools.doctor.table import existing_registry, need_definitions
 from processor.values.dead_letters import SMALLEST_LIMIT
 from processor.values.record import MAX_MESSAGE_BYTES
+from registry.model import EpochBoundary
 
 if TYPE_CHECKING:
     from processor.job.kafka.admin import TopicState
@@ -64,7 +65,7 @@ def check_cluster(around: CheckContext) -> Iterator[Finding]:
 @READ.check("source topics", "the topics of entities", cure=KAFKA, needs=("kafka login", "definitions"))
 def check_sources(around: CheckContext) -> Iterator[Finding]:
     """The topics of the entities."""
-    existing_registry(around)
+    need_definitions(around)
     readers = topic_readers({name: one.entity.topic for name, one in around.plan.entities.items()})
     topics, days = around.kafka.topics(sorted(readers)), around.settings.marker_days
     found: list[tuple[str, Finding]] = []
@@ -83,7 +84,7 @@ def check_sources(around: CheckContext) -> Iterator[Finding]:
 @WRITTEN.check("product topics", "the topics of products", cure=KAFKA, needs=("kafka login", "definitions"))
 def check_products(around: CheckContext) -> Iterator[Finding]:
     """The topics of the products."""
-    existing_registry(around)
+    need_definitions(around)
     names = sorted({product.product.topic for product in around.plan.products.values()})
     topics = around.kafka.topics(names)
     if not names:
@@ -148,11 +149,16 @@ def _hidden(topic: "TopicState", needed: Iterable[str]) -> list[Finding]:
 
 
 def _missing_source(around: CheckContext, name: str, reader: str) -> Finding:
-    boundaries = around.registry.epochs([name], entities_of(reader))
+    boundaries = _boundaries(around, name, reader)
     if any(last_topic(boundaries, entity) == name for entity in entities_of(reader)):
         cure = f"create it again, `statestore epoch {name}`, and start with a new --checkpoint"
         return failure(f"the topic is gone, and entity {reader} has read it", cure)
     return warning("does not exist: the job reads it once it is there", "create it, or correct `topic` of the entity")
+
+
+def _boundaries(around: CheckContext, name: str, reader: str) -> Sequence[EpochBoundary]:
+    """What the registry recorded of a topic; nothing without one."""
+    return around.registry.epochs([name], entities_of(reader)) if around.registry.state().exists else ()
 
 
 def _changed(around: CheckContext, name: str, reader: str, topic: "TopicState") -> list[Finding]:
@@ -163,7 +169,7 @@ def _changed(around: CheckContext, name: str, reader: str, topic: "TopicState") 
     if not topic.partitions:  # a topic that this user may not see
         return []
     try:
-        boundaries = around.registry.epochs([name], entities_of(reader))
+        boundaries = _boundaries(around, name, reader)
         new_boundaries(name, TopicDescription(topic.id, topic.partitions), reader, boundaries)
     except BoundaryError as error:
         what, _, cure = str(error).partition(": ")
@@ -255,7 +261,7 @@ def _shown(days: float) -> str:
 
 
 FORMATS = Checks()
-SCHEMAS = "correct [schema_registry] in the settings file (docs/schema-registry.md), or start the registry"
+SCHEMAS = "correct [schema_registry] in the settings file (docs/kafka.md#a-schema-registry), or start the registry"
 
 
 @FORMATS.check("schemas", "the registry of Avro and Protobuf", cure=SCHEMAS)
@@ -277,7 +283,7 @@ def check_schema_registry(around: CheckContext) -> Iterator[Finding]:
 )
 def check_avro_products(around: CheckContext) -> Iterator[Finding]:
     """Whether the products whose documents are Avro have a registry for their schemas."""
-    existing_registry(around)
+    need_definitions(around)
     products = avro_products(around.plan)
     if not products:
         yield ok("the documents of all products are JSON")
@@ -290,5 +296,5 @@ def check_avro_products(around: CheckContext) -> Iterator[Finding]:
     else:
         yield failure(
             f"the documents of {names} are Avro, and the settings name no schema registry: the job stops these products",
-            "give [schema_registry] in the settings file (docs/schema-registry.md)",
+            "give [schema_registry] in the settings file (docs/kafka.md#a-schema-registry)",
         )

@@ -15,7 +15,7 @@ from processor.engine.rounds.decoding import settled_forms
 from processor.environment.settings.schema_registry import registry_kind
 from processor.finding import Checks, Finding, failure, ok, warning
 from processor.tools.doctor.context import KAFKA, CheckContext
-from processor.tools.doctor.table import existing_registry
+from processor.tools.doctor.table import need_definitions
 from processor.values import canonical_json
 from processor.values.decimal_forms import (
     NO_FORMS,
@@ -55,7 +55,7 @@ FLATTENED = "transaction.id, transaction.data_collection_order, source.schema (o
 def check_records(around: CheckContext) -> Iterator[Finding]:
     """Whether entities can store the records, and say how their decimals arrive, where a record does not. Whether records have
     all declared columns, and name their transactions, where the entity says so."""
-    existing_registry(around)
+    need_definitions(around)
     entities = [one.entity for _, one in sorted(around.plan.entities.items())]
     named = {entity.topic for entity in entities} | {entity.transactions for entity in entities} - {""}
     topics = around.kafka.topics(sorted(named))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from processor.engine.plan.plan import check_dead_letter_topic, check_secrets
+from processor.engine.plan.plan import check_dead_letter_topic, check_needs
 from processor.engine.protocol.ticks import CLOCK, clock_in
 from processor.environment.stores.kind import INDEX_READS, StoreKind, existing_table
 from processor.environment.stores.kinds import kind_of
@@ -110,11 +110,12 @@ def check_rights(around: CheckContext) -> Iterator[Finding]:
 @CHECKS.check("definitions", "entities and products", cure=DEFINITIONS, needs=("registry",))
 def check_definitions(around: CheckContext) -> Iterator[Finding]:
     """The entities and the products that a job applies."""
-    existing_registry(around)
+    need_definitions(around)
     plan = around.plan
     check_dead_letter_topic(plan, around.settings.dead_letter_topic)
-    check_secrets(plan, dict(around.settings.secrets))
-    yield ok(f"version {plan.version}: {len(plan.entities)} entities, {len(plan.products)} products")
+    check_needs(plan, dict(around.settings.secrets))
+    source = "--definitions" if around.definitions else f"version {plan.version}"
+    yield ok(f"{source}: {len(plan.entities)} entities, {len(plan.products)} products")
 
 
 @CHECKS.check("commits", "what a crash or a failover leaves", cure=POSTGRES, needs=("registry login",))
@@ -146,6 +147,12 @@ def existing_registry(around: CheckContext) -> RegistryState:
     if not state.exists:
         raise NothingToCheck("there is no registry yet")
     return state
+
+
+def need_definitions(around: CheckContext) -> None:
+    """Raises NothingToCheck where there is no registry, and the verb got no definitions in its place."""
+    if around.definitions is None:
+        existing_registry(around)
 
 
 SHAPE, USE = Checks(), Checks()
@@ -250,7 +257,7 @@ def check_items(around: CheckContext) -> Iterator[Finding]:
 
 @USE.check("product clock", "the clock of the products", cure=OF_KIND, needs=("permissions", "definitions"))
 def check_product_clock(around: CheckContext) -> Iterator[Finding]:
-    """The clock by which documents are made again, compared with that of this machine. It never goes back."""
+    """The clock with which documents are made again, compared with that of this machine. It never goes back."""
     existing_table(around)
     existing_registry(around)
     products = sorted(name for name, one in around.plan.products.items() if one.product.clock)

@@ -87,9 +87,10 @@ class ExplainedJoin:
 class ExplainedProduct:
     """A product. `group`: what makes the groups whose documents they are, empty for those of rows; `used`: the root's columns
     whose change rebuilds the document, None for all of them; `publish`: the gate of its documents, None without one; `clock`: the
-    step of its clock, None without one; `message_key`: the members of the key of its messages, where it is another one than that
-    of the root; `headers`: those that the product gives its messages; `partition_by`: the columns that choose the partition;
-    `requests`: the number of requests for one document if every join finds one row."""
+    step of its clock, None without one; `tzdata`: the release of its time zones, None without one; `message_key`: the members of
+    the key of its messages, where it is another one than that of the root; `headers`: those that the product gives its messages;
+    `partition_by`: the columns that choose the partition; `requests`: the number of requests for one document if every join finds
+    one row."""
 
     product: str
     version: int
@@ -104,6 +105,7 @@ class ExplainedProduct:
     headers: dict[str, str]
     partition_by: tuple[str, ...]
     clock: str | None
+    tzdata: str | None
     requests: dict[str, int]
     joins: tuple[ExplainedJoin, ...]
 
@@ -127,6 +129,7 @@ def explain(plan: Plan, product: ProductPlan) -> ExplainedProduct:
         headers={name: write_expression(of) for name, of in product.product.headers},
         partition_by=tuple(name for name, _ in product.product.partition_by),
         clock=write_duration(product.product.clock) if product.product.clock else None,
+        tzdata=product.product.tzdata or None,
         requests=dict(_requests(product)),
         joins=_joins(plan, product, product.top),
     )
@@ -147,6 +150,8 @@ def explanation_lines(explained: ExplainedProduct) -> Iterator[str]:
         yield f"  a document waits at its gate: {', '.join(f'{word} {value}' for word, value in explained.publish.items())}"
     if explained.clock:
         yield f"  made again when its clock, in steps of {explained.clock}, passes a boundary of the document"
+    if explained.tzdata:
+        yield f"  time zones by the rules of tzdata {explained.tzdata}"
     for join in explained.joins:
         yield from _join_lines(join, "  ")
     requests = ", ".join(f"{n} {name}" for name, n in explained.requests.items())

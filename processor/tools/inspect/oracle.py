@@ -18,7 +18,8 @@ from processor.errors import OracleError
 from processor.language.product.document import message_key
 from processor.language.product.expressions.catalogue import folded_text
 from processor.language.product.expressions.functions import of_scale
-from processor.language.product.join_fields import parse_compared, secrets_in
+from processor.language.product.expressions.zones import known_times
+from processor.language.product.join_fields import parse_compared, secrets_in, zones_in
 from processor.language.product.product import Product, root_entity
 from processor.language.product.sql_printer import product_sql, sql_name, table_ddl
 from processor.values import canonical_json
@@ -86,9 +87,25 @@ class Oracle:
         """The message key and the document, as JSON, of each root; fetched in portions. `clock`: of the product, in seconds since
         1970; None for that of the database."""
         root = root_entity(product, self._entities)
+        self._check_zones(product)
         with self._connection.cursor("documents", withhold=True) as cursor:
             for row in cursor.execute(self._query(product, clock).encode()):
                 yield message_key(product, _root_key(root, row)), row[-1]
+
+    def _check_zones(self, product: Product) -> None:
+        """Raises OracleError where the server has other rules of a time zone of the product, from 1970 to 2037."""
+        for name, release in sorted({*zones_in(product)}):
+            times = [at for year in range(1970, 2038) for at in known_times(name, release, year)]
+            other = self._connection.execute(
+                "select at::text from unnest(%s::timestamptz[], %s::timestamp[]) as known(at, local) "
+                "where (at at time zone %s) <> local order by at limit 1",
+                ([f"{at}Z" for at, _ in times], [local for _, local in times], name),
+            ).fetchone()
+            if other:
+                raise OracleError(
+                    f"product {product.name}: this Postgres has other rules for the time zone {name} than tzdata {release}, "
+                    f"at {other[0]}; ask a server with this release, or verify the product without SQL"
+                )
 
     def _query(self, product: Product, clock: int | None) -> str:
         """The SQL of a product at this clock, with the values of its secrets. Raises OracleError where they are not given."""

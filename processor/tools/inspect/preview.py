@@ -17,7 +17,7 @@ from decimal import Decimal
 from math import ceil
 from typing import NamedTuple
 
-from processor.engine.plan.plan import JoinPlan, Plan, ProductPlan, shared_tree_lines
+from processor.engine.plan.plan import JoinPlan, Plan, ProductPlan, check_time_zones, shared_tree_lines
 from processor.engine.plan.planning import check_dropped, check_message_keys, plan_after, plan_of, requirements_of
 from processor.environment.settings.settings import Settings
 from processor.errors import PlanError
@@ -46,7 +46,7 @@ from registry.model import (
     Statistics,
 )
 from statestore.items import slot_name
-from statestore.memory import WRITE_BYTES
+from statestore.memory import READ_BYTES, WRITE_BYTES
 from statestore.store import MAX_ITEM_BYTES
 
 BACKFILL_UNITS = 1_000
@@ -178,9 +178,9 @@ NEAR_LIMIT = 0.75
 
 def size_warnings(plan: Plan, index: StatisticsIndex) -> Iterator[str]:
     """A warning for each value, document and row that is too large by these statistics, or nearly so."""
-    nodes = {node.spec: node for product in plan.products.values() for node in product.nodes}
-    for node in nodes.values():
-        yield from _hot_values(node, index)
+    nodes = {node.spec: (product, node) for product in plan.products.values() for node in product.nodes}
+    for product, node in nodes.values():
+        yield from _hot_values(product, node, index)
     for product in plan.products.values():
         yield from _large_document(product, index)
     for name in plan.entities:
@@ -190,14 +190,27 @@ def size_warnings(plan: Plan, index: StatisticsIndex) -> Iterator[str]:
             yield f"entity {name}: {size}, and an item of the table holds {MAX_ITEM_BYTES // 1024}; store less in a row"
 
 
-def _hot_values(node: JoinPlan, index: StatisticsIndex) -> Iterator[str]:
+def _hot_values(product: ProductPlan, node: JoinPlan, index: StatisticsIndex) -> Iterator[str]:
     join, child = node.spec, node.join.entity
     down, up = index.joins.get((join, "down")), index.joins.get((join, "up"))
     if down is not None and down.most >= HOT_ROWS:
-        yield f"join {_found_rows(down, child)}: a document reads them all, and {_write_limit(node.down)}"
+        units = read_units(product, node, 1, down.most, index)
+        reads = "" if node.ordered else f"a document reads them all, about {units:,.0f} read units an event, and "
+        yield f"join {_found_rows(down, child)}: {reads}{_write_limit(node.down)}"
     if up is not None and up.most >= HOT_ROWS:
         rebuilt = f"a change of its {child} rebuilds the documents above each"
         yield f"join {_found_rows(up, node.above)}: {rebuilt}, and {_write_limit(node.up)}"
+
+
+def read_units(product: ProductPlan, node: JoinPlan, asked: float, rows: float, index: StatisticsIndex) -> float:
+    """The read units of `asked` requests of a join that find these rows, and of the joins below these rows."""
+    name = node.join.entity
+    if isinstance(node.down, SlotPath):
+        units = max(asked, rows * index.entry_bytes(name) / READ_BYTES) / 2
+    else:
+        units = min(max(asked, rows), index.rows(name)) * max(1.0, index.bytes(name) / READ_BYTES)
+    below = (product.nodes[number] for number in node.below)
+    return units + sum(read_units(product, one, rows, rows * index.mean(one, "down"), index) for one in below)
 
 
 def _found_rows(found: JoinStatistics, entity: str) -> str:
@@ -368,8 +381,10 @@ def planned_state(definitions: Definitions, stored: Snapshot, has_run: frozenset
     check_dropped(stored, after)
     check_message_keys(stored, after)
     if after.waiting:
-        plan_after(after, definitions)  # raises, if the live versions do not fit meanwhile
-    return PlannedState(wanted, change, after, plan_after(completed(after), definitions))
+        check_time_zones(plan_after(after, definitions))  # raises, if the live versions do not fit meanwhile
+    plan = plan_after(completed(after), definitions)
+    check_time_zones(plan)
+    return PlannedState(wanted, change, after, plan)
 
 
 def _unnamed(stored: Snapshot, definitions: Definitions) -> Iterator[str]:

@@ -39,7 +39,8 @@ from processor.engine.protocol.publish import invalidate
 from processor.engine.rounds.events import VirtualClock
 from processor.engine.rounds.round_counts import RowReads, UpdateCounts
 from processor.engine.rounds.step_runner import StepRunner
-from processor.engine.rounds.trial import MemoryOutbox, Trial
+from processor.engine.rounds.trial import MemoryOutbox, Trial, batches
+from processor.engine.rounds.write_stage import write_stage
 from processor.environment.settings.settings import Settings
 from processor.language.product.expressions.expression import Column, Expression, Path, node_of, references
 from processor.language.product.join_fields import parse_compared, parse_element, type_of
@@ -52,7 +53,8 @@ from registry.fields import columns_of as fields_read
 from registry.fields import computed_column
 from registry.slots import equal_groups
 from statestore import keys
-from statestore.memory import MeteredStore
+from statestore.dynamodb.requests import import_file
+from statestore.memory import LoadStore, MemoryStore, MeteredStore
 from statestore.store import Delete, Store
 
 UNREAD = "update of nothing that is used"
@@ -434,6 +436,31 @@ def _record(entity: EntityPlan, key: RowValues, row: RowValues | None, offset: i
         key=canonical_json.encode({column: key[column] for column in entity.entity.key}),
         value=None if row is None else canonical_json.encode(row_value(row, entity.entity)),
     )
+
+
+class LoadPrice(NamedTuple):
+    """The first load of some records: how many they are, the write units of their rows by `run`, and the bytes of the files that
+    DynamoDB imports by `load`. Left out: the documents, which cost the same both ways."""
+
+    records: int
+    write_units: int
+    bytes: int
+
+
+def price_load(plan: Plan, settings: Settings, records: Sequence[Record]) -> LoadPrice:
+    """Tries the load of the records both ways."""
+    store = MeteredStore(settings.slots)
+    trial = _without_sample(Trial(plan=plan, settings=settings, other_store=store))
+    driver, rows = trial.driver, LoadStore(MemoryStore())
+    driver.start()
+    driver.adopt(plan)
+    driver.begin_catch_up()
+    write_stage(records, driver.rounds.next_round(), StepRunner(store=rows, outbox=MemoryOutbox()))
+    written = store.written
+    for chunk in batches(records, BATCH):
+        trial.batch(chunk)
+    trial.finish()
+    return LoadPrice(len(records), store.written - written, len(import_file(rows.loaded())))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,6 +38,8 @@ class Prices:
         return write_units * self.write + read_units * self.read
 
 
+IMPORT: Final = Decimal("0.15")
+"""Dollars a GB of uncompressed files that DynamoDB imports, in us-east-1. Nobody has read this price on a page of AWS."""
 DEFAULT = Prices(region="us-east-1", date="2026-11", write=Decimal("0.625"), read=Decimal("0.125"))
 _WRITE_HOUR, _READ_HOUR, _USED = Decimal("0.00065"), Decimal("0.00013"), Decimal("0.7")
 """Dollars an hour for provisioned capacity of a unit a second, and the part of it that a steady rate uses (docs/costs.md)."""

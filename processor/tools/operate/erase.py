@@ -1,8 +1,9 @@
 """Erases a row in an open job without a stream (`statestore erase`), and does the work that edits left (`statestore backfill`).
 
     1. Ask the source topic, and each topic that the entity read before, where it ends: records from there on are new.
-    2. Erase the row, take its join keys out of the statistics, and work until all documents are published, whatever their gates
-       say, and the indexes have shown the marker. Look whether a task of an earlier run has written the row again.
+    2. Erase the row, take its join keys out of the statistics, and all roots out of the reports of jobs. Work until all documents
+       are published, whatever their gates say, and the indexes have shown the marker. Look whether a task of an earlier run has
+       written the row again.
     3. Let the ledger's entries of the row's own documents expire.
     4. Remove the row's dead letters from their topic.
     5. Look at what the erasure does not reach, for the certificate: former topics, products that are gone, and the history of the
@@ -372,6 +373,7 @@ def run_erase(job: Job, entity: str, key: tuple[Value, ...], choice: LetterChoic
         eraser = Eraser(driver)
         erased = eraser.erase(entity, sk, erasure)
         statistics = job.registry.statistics.forget(_join_keys(erased.before))
+        job.registry.runs.forget_roots()
         finish_background_work(job)
         eraser.release()
         left = (*obstacles(job), *_held(job, entity)) or (("stopped on request",) if job.unsettled else ())

@@ -1,6 +1,6 @@
 """The certificate of an erasure: what was removed, from which positions on records are new, and what remains where until when.
 
-What remains is a promise: docs/erasure.md. The certificate holds no value of the row but the key that the operator gave, or only
+What remains is a promise: docs/security.md. The certificate holds no value of the row but the key that the operator gave, or only
 the hash of it.
 """
 

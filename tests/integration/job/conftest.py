@@ -77,7 +77,14 @@ class Scene:
 
     @contextmanager
     def opened(
-        self, *, owner: str = "one", take_over: bool = False, adopt: bool = False, report: Any = None, **changes: Any
+        self,
+        *,
+        owner: str = "one",
+        take_over: bool = False,
+        adopt: bool = False,
+        load: bool = False,
+        report: Any = None,
+        **changes: Any,
     ) -> Iterator[Job]:
         self.plan = plan_of(self.registry.snapshot())
         changes |= {"checkpoint": ""} if self.plain else {}
@@ -89,6 +96,7 @@ class Scene:
                 owner=owner,
                 take_over=take_over,
                 adopt=adopt,
+                load=load,
                 jars=[] if self.plain else sorted(spark_kafka_jars().glob("*.jar")),
                 report=report or no_report,
             )

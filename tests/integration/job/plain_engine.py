@@ -5,6 +5,7 @@ them, and the functions of `run.worker` that Spark runs as tasks. The engine kee
 where each partition continues. It has no executors, and it repeats no task: tests of those start Spark.
 """
 
+import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -36,8 +37,8 @@ def plain_engine(positions: dict[Partition, int]) -> Iterator[None]:
     """Opens and runs jobs without Spark. `positions`: where each partition continues; a batch that ends moves them."""
     streams: list[PlainStream] = []
 
-    def stream(_: None, settings: Settings, topics: Collection[str]) -> PlainStream:
-        streams.append(PlainStream(settings=settings, topics=topics, positions=positions))
+    def stream(_: None, settings: Settings, topics: Collection[str], most: int | None) -> PlainStream:
+        streams.append(PlainStream(settings=settings, topics=topics, positions=positions, most=most or sys.maxsize))
         return streams[-1]
 
     with (
@@ -58,11 +59,13 @@ def plain_engine(positions: dict[Partition, int]) -> Iterator[None]:
 
 @dataclass(slots=True, kw_only=True)
 class PlainStream:
-    """A stream of the records that are there now, and its writer and its query. `batch`: the offsets of the present batch."""
+    """A stream of the records that are there now, and its writer and its query. `most`: records of a batch; `batch`: the offsets
+    of the present one."""
 
     settings: Settings
     topics: Collection[str]
     positions: dict[Partition, int]
+    most: int
     batch: OffsetRanges = field(default_factory=lambda: OffsetRanges(ranges={}))
     process: Callable[[list[Row], int], None] | None = None
     failure: Exception | None = None
@@ -98,7 +101,7 @@ class PlainStream:
     def start(self) -> "PlainStream":
         """Runs all batches. The first failure ends the stream, and its batch stays unread."""
         assert self.process is not None
-        for number, batch in enumerate(self._waiting().slices(self.settings.batch_size)):
+        for number, batch in enumerate(self._waiting().slices(self.most)):
             self.batch = batch
             try:
                 self.process(self._read(batch), number)
@@ -144,7 +147,7 @@ class PlainExecutor(SparkExecutor):
         self, stage: Stage, work: SparkWork, round_: Round, overlay: Mapping[int, SegmentGroup]
     ) -> list[LaneResult]:
         broadcasts = tuple(SimpleNamespace(value=group) for group in overlay.values())
-        task = self._task(round_, broadcasts, self.settings.lanes)
+        task = self._task(round_, broadcasts, self.settings.lanes, work)
         found: list[Any] = worker.run_alone(*_elements(work, stage), task)
         if found and isinstance(found[0], LaneResult):
             return found
@@ -152,7 +155,7 @@ class PlainExecutor(SparkExecutor):
         return [result for handovers in lanes if handovers for result in worker.publish(handovers, task)]
 
     def run_stage(self, stage: Stage, work: SparkWork, round_: Round) -> list[StageResult]:
-        return [worker.run_stage(*_elements(work, stage), self._task(round_, (), 1))]
+        return [worker.run_stage(*_elements(work, stage), self._task(round_, (), 1, work))]
 
 
 def _elements(work: SparkWork, stage: Stage) -> tuple[Any, Stage, worker.ReadPieces]:

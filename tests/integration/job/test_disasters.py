@@ -1,4 +1,4 @@
-"""A restored table and a lost registry: the job refuses them as they are, and ends right after the steps of docs/disasters.md."""
+"""A restored table and a lost registry: the job refuses them, and ends right after the steps of docs/troubleshooting.md."""
 
 import json
 import re

@@ -30,6 +30,7 @@ FORMS: Final[dict[str, list[str]]] = {
         "trunc({int})", "least({int}, {int})", "({int} - {int})", "coalesce({int}, {int})",
     ],
     "string": [
+        "to_char({timestamp} at time zone 'Asia/Tokyo', 'YYYY-MM')", "({timestamp} at time zone 'Europe/Zurich')::text",
         "to_char({timestamp}, 'YYYY-MM')", "to_char({date}, 'YYYY')",
         "lower({string})", "initcap({string})", "left({string}, 2)", "right({string}, 1)", "trim({string})",
         "ltrim({string})", "rtrim({string})", "btrim({string}, 'a')", "ltrim({string}, 'a')", "rtrim({string}, 'b')",
@@ -55,6 +56,8 @@ FORMS: Final[dict[str, list[str]]] = {
     ],
     "float": [
         "({float} * 2)", "(-({float}))", "abs({float})", "sqrt(abs({float}))", "ln(abs({float}))", "log(abs({float}))",
+        "sin({float})", "cos({float})", "tan({float})", "asin({float})", "acos(sin({float}))", "atan({float})",
+        "atan2({float}, {float})", "radians({float})", "degrees({float})",
         "exp(least({float}, 9))", "power({float}, 2)", "floor({float})", "ceil({float})", "round({float})",
         "trunc({float})", "({int})::float", "({decimal})::float", "({float} / {float})", "least({float}, {float})",
     ],
@@ -69,9 +72,11 @@ FORMS: Final[dict[str, list[str]]] = {
         "({bool} = {bool})", "({string} in ('a', {string}))", "({date} in ({date}, null))",
     ],
     "date": [
+        "({timestamp} at time zone 'America/New_York')::date",
         "({timestamp})::date", "least({date}, {date})", "({date} + {int})", "({date} - {int})",
     ],
     "timestamp": [
+        "date_trunc('day', {timestamp}, 'Europe/Zurich')", "({timestamp} at time zone 'Asia/Tokyo' at time zone 'UTC')",
         "({timestamp} + interval '1 month')", "({timestamp} - interval '2 h')", "date_trunc('week', {timestamp})",
         "date_trunc('quarter', {timestamp})", "date_trunc('second', {timestamp})",
         "({date})::timestamp", "date_trunc('year', {timestamp})", "date_trunc('month', {timestamp})",
@@ -79,7 +84,8 @@ FORMS: Final[dict[str, list[str]]] = {
     ],
     "json": [
         "{json} -> 'a'", "{json} -> 0", "{json} #> '{{a}}'", "json_build_object('a', {int}, 'b', {timestamp})",
-        "json_build_array({string})", "array[{int}, 1]", "case when {bool} then {json} end",
+        "json_build_array({string})",
+        "json_build_array({timestamp} at time zone 'Asia/Tokyo')", "array[{int}, 1]", "case when {bool} then {json} end",
         "coalesce({json} -> 'a', {json})",
     ],
 }  # fmt: skip

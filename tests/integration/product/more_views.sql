@@ -16,6 +16,14 @@ select o.status, count(*) as n, min(o.total) as least from orders o group by o.s
 select status, user_id, at, lower(status) as low, date_trunc('month', at)::date as month, count(*) from orders group by status,
 user_id, at, lower(status), date_trunc('month', at)::date
 
+-- a group of local days
+select (at at time zone 'Asia/Tokyo')::date as day, count(*) as n, min(at at time zone 'America/New_York') as first from orders
+group by 1
+
+-- a local day by its moment, and local times in a list
+select date_trunc('day', o.at, 'Europe/Zurich')::text as day, json_agg(timezone('Asia/Tokyo', o.at) order by o.id) as times,
+max(o.at at time zone 'Asia/Tokyo')::text as last from orders o group by date_trunc('day', o.at, 'Europe/Zurich')
+
 -- distinct values and null
 select distinct u.plan, u.city from users u
 
@@ -217,3 +225,45 @@ where l.qty > 0 group by l.qty
 -- a value of the root with a filter
 select u.id, min(u.city) filter (where u.plan = 'pro') as city, count(*) as n from users u join orders o on o.user_id = u.id
 group by u.id
+
+-- numbers of rows
+select o.id, row_number() over (partition by user_id order by at desc, id) * 2 as n, rank() over (partition by user_id order by
+total desc nulls last) as r, dense_rank() over (partition by user_id order by id) as d, count(*) over (partition by user_id)
+as of from orders o where user_id is not null
+
+-- rows before and after
+select l.order_id, l.number, lag(l.qty) over (partition by l.order_id order by l.number) as before, lead(l.item) over (partition
+by l.order_id order by l.number) as after, lag(l.number, 1, 0) over (partition by order_id order by price desc, number desc) as
+dear, first_value(l.item) over (partition by order_id order by qty nulls first, number) as first, i.title from line l left join
+item i on i.sku = l.item
+
+-- running totals
+select o.id, sum(total) over (partition by user_id order by at) as t, sum(total) over (partition by user_id order by at nulls
+first, id rows between unbounded preceding and current row) as u, round(total / sum(total) over (partition by user_id), 2) as
+part, max(at) over (partition by status, user_id order by total range between unbounded preceding and current row) as m from
+orders o where user_id is not null and status is not null
+
+-- the first rows of each partition
+with numbered as (select *, row_number() over (partition by order_id order by price desc, number) as n from line) select order_id,
+number, n, item from numbered where n <= 1 + order_id % 2
+
+-- a row that differs from the one before
+select x.id, x.total - x.before as more from (select id, total, lag(total) over (partition by user_id order by id) as before from
+orders where user_id is not null) x where x.total > x.before
+
+-- a total
+select count(*) as n, sum(total) as total, count(distinct status) + 1 as kinds, json_agg(id order by id) filter (where total > 4)
+as ids from orders where status = 'open'
+
+-- a total of another table than the first
+select sum(l.qty * l.price) as worth, count(distinct o.user_id) as users, max(u.name) as last from users u join orders o on
+o.user_id = u.id join line l on l.order_id = o.id having count(*) > 1
+
+-- a total in each row
+select o.id, o.total > (select avg(total) from orders) as dear, (select count(*) from users where plan = 'pro') as pros from
+orders o where o.total < (select sum(qty) + 3 from line)
+
+-- brackets and casts, as databases print them
+select u.id, c.name as city, t.title as country, (a.n)::int as addresses from (((users u join city c on ((c.id = u.city))) left
+join country t on (((t.code)::text = (c.country)::text))) left join (select user_id, count(*) as n from address group by user_id)
+a on ((a.user_id = u.id)))

@@ -395,8 +395,10 @@ class GroupAuthor(Author):
         if {*ENTITIES[entity]["key"]} <= {*by}:
             return None
         made = {} if self.may(0.7) else {column: self.rng.choice(MADE.get(kinds[column], ["{}"])) for column in by}
+        if Random(f"{entity} {by}").random() < 0.25:  # no draw, so that other seeds keep their products
+            by, made = by[:1], {by[0]: "'all'"}
         named = {f"{column}_by": made[column].format(column) for column in by} if made else dict.fromkeys(by)
-        types = [GIVES.get(made.get(column, ""), kinds[column]) for column in by]
+        types = ["string" if "'all'" in made.values() else GIVES.get(made.get(c, ""), kinds[c]) for c in by]
         root: dict[str, Any] = {"group": entity, "by": named if made else by}
         mine = self.own(entity, "")
         self.rows = ["count(*)", *[f"{f}({n})" for n in mine["int"] for f in ("count", "min")]]

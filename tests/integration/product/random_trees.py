@@ -57,6 +57,8 @@ class Node(NamedTuple):
 
 Term = tuple[Node, str]
 """A term of an order, and its direction."""
+ALL: Final = "'all'"
+"""The constant in the key of a total."""
 WAYS: Final = ("", "desc nulls last", "desc nulls first", "nulls first")
 
 
@@ -138,6 +140,8 @@ class Author:
         by = rng.sample([c for c in own if c.args[1] not in KEYS[root] or len(KEYS[root]) > 1], rng.choice([1, 1, 2]))
         if {column.args[1] for column in by} >= {*KEYS[root]}:
             by = by[:1]
+        if self.may(0.15):
+            return self.total(root, own)
         drawn = Drawn(root=root, by={f"k{n}": column.args[1] for n, column in enumerate(by)})
         drawn.where = [Node("is not null", (column,), "bool") for column in by]
         if self.may(0.5):
@@ -148,6 +152,14 @@ class Author:
         drawn.members |= {f"m{n}": self.aggregate(rows) for n in range(rng.choice([0, 1, 2, 3]))}
         if self.may(0.25):
             drawn.having.append(self.counted(rows))
+        return drawn
+
+    def total(self, root: str, own: list[Node]) -> Drawn:
+        """A product of one document: of all rows that count."""
+        drawn = Drawn(root=root, by={"all": ALL}, where=[self.condition(own)])
+        rows = Joined(name="", entity=root, way="many", above="", on="", up="")
+        rows.order = key_order(root, "")
+        drawn.members = {f"m{n}": self.aggregate(rows) for n in range(self.rng.choice([1, 2, 3]))}
         return drawn
 
     def counted(self, join: Joined) -> Node:

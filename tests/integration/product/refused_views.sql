@@ -18,8 +18,8 @@ by u.id
 select u.id, max(o.total) as t from users u left join orders o on o.user_id = u.id join line l on l.order_id = o.id
 group by u.id
 
--- aggregates all rows of the query
-select count(*) as n from orders o
+-- names a column of `x`, which is a subquery
+select sum(x.n) as n from (select status, count(*) as n from orders where status is not null group by status) x
 
 -- add `order by ... limit 1`
 select u.id, (select o.total from orders o where o.user_id = u.id) as t from users u
@@ -36,8 +36,41 @@ select id from users union all select id from city
 -- nothing joins `o`
 select u.id, o.n from users u left join (select status, count(*) as n from orders group by status) o on o.n = u.id
 
--- is a window
+-- is a window over all rows
 select u.id, rank() over (order by u.id) as r from users u
+
+-- is a window
+select l.order_id, l.number, ntile(2) over (partition by order_id order by number) as n from line l
+
+-- has a frame
+select l.order_id, l.number, sum(qty) over (partition by order_id order by number rows between 1 preceding and current row)
+as n from line l
+
+-- reads a row further away
+select l.order_id, l.number, lag(qty, 2) over (partition by order_id order by number) as n from line l
+
+-- has a value for the first row
+select l.order_id, l.number, lag(qty, 1, 0) over (partition by order_id order by number) as n from line l
+
+-- is a window over rows that a join chooses
+select l.order_id, l.number, rank() over (partition by order_id order by number) as n from line l join item i on i.sku =
+l.item
+
+-- chooses or repeats
+select x.user_id, max(x.n) as n from (select o.user_id, row_number() over (partition by o.user_id order by o.id) as n from orders
+o left join line l on l.order_id = o.id where o.user_id is not null) x group by x.user_id
+
+-- is a window (again, 3)
+select l.order_id, array_agg(qty) over (partition by order_id order by number) as n from line l
+
+-- is a window over rows that no table has
+select l.order_id, count(*) as n, rank() over (partition by order_id order by count(*)) as r from line l group by l.order_id
+
+-- numbers values that may be null
+select l.order_id, l.number, dense_rank() over (partition by order_id order by qty) as n from line l
+
+-- has `partition by lower(item)`
+select l.order_id, l.number, rank() over (partition by lower(item) order by qty) as n from line l
 
 -- LIMIT
 select u.id from users u limit 3
@@ -123,7 +156,7 @@ group by o.user_id) x on x.user_id = u.id
 -- write `not exists (select ...)` (again, 2)
 select o.id from orders o where o.user_id not in (select a.user_id from address a)
 
--- is a window (again, 2)
+-- has a partition where `user_id` is null
 with o as (select *, sum(total) over (partition by user_id) as t from orders) select o.id, o.t from o
 
 -- the query reads more than 200 tables

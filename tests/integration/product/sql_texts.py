@@ -11,7 +11,7 @@ from random import Random
 from textwrap import indent
 from typing import Any, Final
 
-from tests.integration.product.random_trees import COLUMNS, KEYS, Drawn, Env, Joined, Node, Plain
+from tests.integration.product.random_trees import ALL, COLUMNS, KEYS, Drawn, Env, Joined, Node, Plain
 
 
 def sql_text(sql: str) -> str:
@@ -129,6 +129,8 @@ class Analyst(Plain):
         terms = [self.selected(name, node) for name, node in drawn.members.items()]
         table = drawn.root if bare else self.named(drawn.root, alias)
         text = f"select {', '.join(terms)}\nfrom {table}\nwhere {' and '.join(where)}"
+        if ALL in drawn.by.values():
+            return f"{text}\nhaving count(*) > 0"  # of no row, SQL has a row, and no document is there
         if len(drawn.members) == len(drawn.by) and not drawn.having and self.may(0.5):
             return text.replace("select", "select distinct", 1)
         keys = [

@@ -87,6 +87,15 @@ class Writer:
             "m::date",
             "date_trunc('hour', m)",
             "coalesce(m, x)",
+            "m + interval '1 day 02:30'",
+            "m at time zone 'Europe/Zurich'",
+            "date_trunc('day', m at time zone 'asia/tokyo') at time zone 'Asia/Tokyo'",
+            "date_trunc('week', m, 'America/New_York')",
+            "m::timestamp at time zone 'America/New_York'",
+            "coalesce(m at time zone 'Asia/Tokyo', x)",
+            "m at time zone 'Asia/Tokyo' + interval '1 month'",
+            "timezone('Europe/Zurich', m)::timestamp - interval '1 day'",
+            "m at time zone 'Europe/Zurich' at time zone 'UTC'",
         ]
         parts = ["a", "b", "p", "extract(year from m)", "extract(minute from m)", "a - 7", "b / 3", "(a % 4)"]
         value = rng.choice([self.number(depth), self.truth(depth - 1), rng.choice(times), rng.choice(parts)])
@@ -101,7 +110,16 @@ class Writer:
     def truth(self, depth: int) -> str:
         rng = self.rng
         if depth <= 0:
-            return rng.choice(["p", "a > 0", "e = 4.5", "s = '4.50'", "m > '2020-01-01'"])
+            return rng.choice(
+                [
+                    "p",
+                    "a > 0",
+                    "e = 4.5",
+                    "s = '4.50'",
+                    "m > '2020-01-01'",
+                    "m::timestamp < m at time zone 'Asia/Tokyo'",
+                ]
+            )
         return rng.choice([
             f"({self.number(depth - 1)} = {self.number(depth - 1)})", f"({self.text(depth - 1)} like '%.50%')",
             f"({self.text(depth - 1)} <> '2.00')", f"({self.text(depth - 1)} in ('4.50', 't', 'true', '0'))",

@@ -25,6 +25,7 @@ from processor.tools.inspect.oracle import Oracle, oracle
 from tests.integration.conftest import embedded
 from tests.integration.product.random_trees import ENTITIES, KEYS, Author, Drawn, draw_rows, tree_text
 from tests.integration.product.sql_texts import Analyst, sql_text
+from tests.integration.product.window_texts import Windows
 from tests.simulator.oracle import documents
 
 TEXTS = json.dumps(ENTITIES)
@@ -120,6 +121,27 @@ def test_random_queries_in_equal_forms_read_back_to_the_documents_of_their_trees
     with server(postgres_url) as postgres:
         wrong = {seed: problem for seed in range(300) if (problem := problem_of(seed, postgres))}
     assert wrong == {}
+
+
+@pytest.mark.rest
+def test_random_windows_are_the_rows_of_postgres(postgres_url: str) -> None:
+    with server(postgres_url) as postgres:
+        for seed in range(100):
+            query, rows = Windows(Random(f"windows {seed}")).query(), draw_rows(Random(f"rows {seed // 20}"))
+            postgres.fill(seed // 20, rows)
+            definitions = read(sql_text(query))
+            tables = {name: {tuple(row[c] for c in KEYS[name]): row for row in own} for name, own in rows.items()}
+            found = documents(definitions.products["p"], definitions, tables)
+            assert sorted(map(by_value, found.values())) == sorted(map(by_value, postgres.rows(query))), query
+
+
+def by_value(row: dict[str, Any]) -> str:
+    return json.dumps({name: _plain(value) for name, value in row.items()}, sort_keys=True)
+
+
+def _plain(value: Any) -> Any:
+    number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+    return str(Decimal(str(value)).normalize() + 0) if number else value
 
 
 def main() -> int:

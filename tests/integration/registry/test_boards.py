@@ -41,6 +41,15 @@ def test_the_report_of_a_run_ends_with_the_lease_of_the_next(registry: Registry)
     assert [(job.report, job.report_age) for job in registry.jobs()] == [(None, None)]
 
 
+def test_an_erasure_takes_the_names_of_roots_out_of_the_reports_of_all_jobs(registry: Registry) -> None:
+    for job in ("one", "two"):
+        lease = registry.take_lease(job, "here", 4, take_over=False, expires_after=60)
+        registry.runs.keep_report(lease, {"open_changes": 3, "costly_roots": [{"key": '{"email":"octo@example.org"}'}]})
+    registry.take_lease("three", "here", 4, take_over=False, expires_after=60)
+    registry.runs.forget_roots()
+    assert [job.report for job in registry.jobs()] == [{"open_changes": 3}, None, {"open_changes": 3}]
+
+
 def test_the_end_of_a_run_stays_until_the_job_runs_again(registry: Registry) -> None:
     registry.runs.end("job", "here", "failed", "a job that never ran has no lease")
     assert registry.jobs() == ()

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import processor.engine.rounds.publish_stage as publish_stage
+import processor.language.product.expressions.expression as expression
 from processor.engine.protocol.pending import Turn
 from processor.engine.protocol.ticks import Ticks
 from statestore.store import Done
@@ -81,3 +82,7 @@ unnoticed = replacing(
 
 over_counts = replacing((publish_stage, "PublishTask", lambda made: lambda **kw: made(**{**kw, "clock": -1})))
 """A tick in the ledger counts, also where it is over."""
+
+
+unbroken = replacing((expression, "clock_breaks", lambda _breaks: lambda *_: []))
+"""A renderer takes the local time of the clock for one that never falls."""

@@ -1,4 +1,4 @@
-"""`make bench` writes its report into docs/benchmarks.md, and its measurements run."""
+"""`make bench` writes its report into benchmarks/results.md, and its measurements run."""
 
 from collections import Counter
 from itertools import product

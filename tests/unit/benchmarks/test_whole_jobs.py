@@ -203,3 +203,19 @@ def test_the_document_has_a_place_for_the_table_of_whole_jobs() -> None:
     from benchmarks.run import DOCUMENT, insert_tables
 
     assert "\nnew\n" in insert_tables(DOCUMENT.read_text(encoding="utf-8"), "new", BEGIN, END)
+
+
+def test_the_program_of_kafka_streams_knows_all_words_of_the_products() -> None:
+    """It reads their definitions as they are."""
+    from benchmarks.peers.old_ways.workload import joined_definitions
+    from processor.language.definitions.load import ENTITIES
+
+    def embeds(level: dict[str, Any]) -> list[dict[str, Any]]:
+        below = list(level.get("embed", {}).values())
+        return [*below, *(one for embed in below for one in embeds(embed))]
+
+    files = joined_definitions(30, 3)
+    found = [embed for name, text in files.items() if name != ENTITIES for embed in embeds(json.loads(text))]
+    words = {"many", "one", "on", "fields", "value", "order_by", "limit", "embed"}
+    assert all(embed.keys() <= words and len(embed["on"]) == 1 for embed in found)
+    assert all(term.startswith("-") for embed in found for term in embed.get("order_by", ()))

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from processor.cli import look
-from processor.cli.main import FORMER, VERBS, main
-from processor.cli.verb import GROUPS, KNOWN
+from processor.cli.main import FORMER, OF_AUTHORS_TOO, VERBS, main
+from processor.cli.verb import GROUPS, KNOWN, OPERATORS
 from processor.environment import embedded as parts
 from processor.environment.embedded import Addresses
 from registry.errors import RegistryUnreachable
@@ -28,12 +28,43 @@ def help_of(capsys: Any, *words: str) -> str:
 
 
 def test_the_help_lists_each_verb_once_in_three_groups(capsys: Any) -> None:
-    text = help_of(capsys, "--help")
+    text = help_of(capsys, "--help-all")
     titles = [line for line in text.splitlines() if line.startswith("verbs of")]
     assert titles == ["verbs of an author of products:", "verbs of an operator:", "verbs of this machine:"]
     listed = [line.split()[0] for line in text.splitlines() if line.startswith("  ") and line[2] not in " -"]
     assert len(listed) == len(set(listed))
     assert set(listed) == set(VERBS)
+
+
+def test_the_first_help_only_names_the_verbs_that_an_author_never_needs(
+    capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "500")
+    text = help_of(capsys, "--help")
+    listed = {line.split()[0] for line in text.splitlines() if line.startswith("  ") and line[2] not in " -"}
+    of_authors = {name for name in VERBS if KNOWN[name].group != OPERATORS}
+    assert listed == of_authors | {*OF_AUTHORS_TOO}
+    assert text.splitlines()[-1].endswith(f": {', '.join(name for name in VERBS if name not in listed)}.")
+
+
+@pytest.mark.parametrize("words", [["check"], ["local", "up"], ["dead-letters", "list"], ["init"], ["history"]])
+def test_each_verb_takes_help_all(words: list[str], capsys: Any) -> None:
+    assert "--help-all" in help_of(capsys, *words, "--help-all")
+
+
+def test_a_verb_that_lacks_spark_names_the_command_that_installs_it(
+    capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lacks(_: object) -> int:
+        raise ModuleNotFoundError("No module named 'pyspark'", name="pyspark")
+
+    monkeypatch.setattr(look, "reachable_settings", lacks)
+    assert main(["get", "p", "k"]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith(
+        "statestore get: this verb needs Spark, which is not installed: `make setup` in a checkout, else "
+    )
+    assert "MB to download" in said
 
 
 @pytest.mark.parametrize("name", VERBS)

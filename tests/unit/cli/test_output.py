@@ -196,3 +196,10 @@ def screen(text: str) -> list[str]:
         lines[-1] = (lines[-1] + part).rpartition("\r\x1b[K")[2]
         lines.append("")
     return lines[:-1]
+
+
+def test_a_line_for_a_person_who_watches_has_no_time_and_at_most_a_hundred_characters() -> None:
+    lines = written(BATCH, STATUS, form="short").splitlines()
+    assert lines[0] == "batch 3: 5 read = 4 applied + 1 dead letters, 2 published"
+    assert lines[1].startswith("status: 5 read")
+    assert len(lines[1]) == 100

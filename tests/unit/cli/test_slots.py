@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from processor.cli.status import board_text, status_lines
+from processor.environment.stores.kinds import kind_of
 from registry.edits.edit import edited
 from registry.edits.operations import republish
 from registry.model import AssignmentState, JobStatus, Progress, Snapshot
@@ -28,17 +29,24 @@ WALK = Progress(walk="fill star", rows=1_200, written=900, of=2_000, done=False,
 
 
 def test_the_board_shows_what_each_slot_holds_and_serves(applied: Snapshot) -> None:
-    assert board_text(applied) == BOARD
+    assert board_text(applied, "GSI_") == BOARD
+
+
+def test_a_slot_of_postgres_has_no_name_of_dynamodb(applied: Snapshot) -> None:
+    assert board_text(applied, kind_of("postgres").slot).split()[:6] == ["entity", "key", "slot", "1", "slot", "2"]
 
 
 def test_an_empty_registry_has_a_board_of_no_rows(empty: Snapshot) -> None:
-    assert board_text(empty) == "entity  key\n------  ---"
+    assert board_text(empty, "slot ") == "entity  key\n------  ---"
 
 
 def test_a_slot_that_does_not_serve_shows_its_state_and_an_unused_slot_shows_no_join(applied: Snapshot) -> None:
     retiring = replace(applied.assignments_of("payment_info")[0], state=AssignmentState.RETIRING)
     alone = replace(applied, entities=applied.entities[:1], assignments=(retiring,), joins=())
-    assert board_text(alone).splitlines()[2:] == ["payment_info  id   user_id", "                   (retiring)"]
+    assert board_text(alone, "slot ").splitlines()[2:] == [
+        "payment_info  id   user_id",
+        "                   (retiring)",
+    ]
 
 
 def test_the_lines_below_the_board_show_waiting_products_jobs_and_walks(applied: Snapshot) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from processor.cli.status import status_text
-from processor.job.metrics.status import amber_lines, status_json, wrong_lines
+from processor.job.metrics.status import amber_lines, list_lines, status_json, wrong_lines
 from processor.tools.inspect.prices import spending_line
 from registry.model import How, JobStatus, PastRuns, RunEnd, Snapshot
 from tests.unit.cli.job_state import STATE
@@ -43,6 +43,46 @@ def shown(*jobs: JobStatus) -> list[str]:
     return list(status_text(SNAPSHOT, jobs, [line for job in jobs for line in wrong_lines(job)], degraded))
 
 
+ROOT = {
+    "entity": "user",
+    "key": '{"email":"octo@example.org"}',
+    "products": ["user_profile", "user_card"],
+    "documents": 12,
+    "rows": 240_012,
+    "read_units": 123_024.0,
+    "most_read_units": 10_252.0,
+    "list": "star",
+    "list_rows": 10_000,
+}
+
+
+def test_the_roots_that_read_the_most_are_named_with_their_products() -> None:
+    cheap = ROOT | {"read_units": 99.5}
+    state = REPORT | {"costly_roots": [ROOT, cheap], "counts": {"half units Query": 7}}
+    lines = shown(replace(JOB, report=state))
+    title = lines.index("  roots that read the most in the last hour:")
+    assert lines[title + 1] == (
+        '    user {"email":"octo@example.org"}: about 123,024 read units, 10,252 at most at once, 240,012 rows in 12 assemblies; '
+        "up to 10,000 rows of star; of user_profile, user_card"
+    )
+    assert [line for line in lines[title + 2 :] if line.startswith("    ")] == []
+    assert not any("read the most" in line for line in shown(replace(JOB, report=REPORT | {"costly_roots": [cheap]})))
+
+
+def test_a_root_without_its_key_says_which_setting_shows_it_and_postgres_has_no_units() -> None:
+    lines = shown(replace(JOB, report=REPORT | {"costly_roots": [ROOT | {"key": "0a1b2c3d4e5f6071"}]}))
+    assert "  roots that read the most in the last hour (by their hash; log_values = true shows keys):" in lines
+    assert any(line.startswith("    user 0a1b2c3d4e5f6071: 240,012 rows in 12 assemblies") for line in lines)
+
+
+def test_plan_warns_of_the_longest_list_that_a_job_saw() -> None:
+    seen = {"root": "user", "list": "star", "rows": 10_000, "read_units": 10_252.0}
+    report = REPORT | {"longest_lists": [seen, seen | {"read_units": 99.0}], "counts": {"half units Query": 7}}
+    (line,) = list_lines(replace(JOB, report=report))
+    assert line.startswith("`star` of the largest `user`: 10,000 rows, 10,252 read units an event, as job main saw; ")
+    assert list(list_lines(replace(JOB, report=None))) == []
+
+
 def test_many_topics_at_their_end_are_one_line() -> None:
     topics = {f"t{n}": {"records": 0, "seconds": None} for n in range(11)} | {"star": {"records": 3, "seconds": None}}
     shown_topics = [line for line in shown(replace(JOB, report=REPORT | {"topics": topics})) if "behind" in line]
@@ -59,7 +99,7 @@ def test_a_running_job_shows_its_versions_its_lag_and_what_is_open() -> None:
         "  topic repo: behind 0 records",
         "  topic star: behind 1,234 records, 17 s",
         "  120.5 events/s, 30 documents/s",
-        "  7 open changes, 1 fan-outs, 0 roots in the backlog",
+        "  7 open changes, 1 fan-outs",
         "  walks: fill star",
         "  0 records became dead letters in this run",
     ):
@@ -281,7 +321,7 @@ def test_documents_that_wait_at_gates_are_counted_by_product() -> None:
         "  gate of bill: 12 documents wait, the oldest for 8 s; "
         "it waits for transaction 760 of topic app.transaction, its end is unknown",
         "  gate of order: 1,000 documents wait, the oldest for 1 min 1 s",
-        "  gates: 3 documents went out at `at_most`, perhaps with a part of a transaction (docs/gates.md)",
+        "  gates: 3 documents went out at `at_most`, perhaps with a part of a transaction (docs/formats.md#gates)",
     ]
 
 
@@ -344,3 +384,16 @@ def test_a_clock_of_products_that_is_ahead_of_the_machine_is_named() -> None:
     ]
     for clock in (None, at - 60, at + 1):
         assert not [line for line in shown(replace(JOB, report=REPORT | {"clock": clock})) if "clock" in line]
+
+
+def test_of_eleven_topics_behind_the_status_names_those_with_the_most_records() -> None:
+    topics = {f"t{n}": {"records": n, "seconds": None} for n in range(1, 12)}
+    lines = [
+        line.strip()
+        for line in shown(replace(JOB, report={**(JOB.report or {}), "topics": topics}))
+        if " topic" in line
+    ]
+    assert [line for line in lines if line.startswith("topic t")] == [
+        f"topic t{n}: behind {n} records" for n in range(6, 12)
+    ]
+    assert "5 other topics: behind 15 records" in lines

@@ -9,6 +9,7 @@ microseconds without its `Z`, so that text order is time order; json as in `json
 (1/0) is None.
 """
 
+import math
 import operator
 import re
 from collections.abc import Callable, Sequence
@@ -17,7 +18,7 @@ from datetime import date
 from functools import partial
 from typing import Final, Literal, get_args
 
-from processor.language.product.expressions import functions, json_values, regular_expressions
+from processor.language.product.expressions import functions, json_values, regular_expressions, zones
 from processor.values.entity import Compare, TypeName
 from processor.values.record import Value
 from processor.values.values import to_microseconds
@@ -227,7 +228,7 @@ def _numbers() -> None:
     define("abs", "decimal", "decimal", functions.magnitude, "abs({0})", scale="same")
     define("abs", "float", "float", abs, "abs({0})")
     for t in ("int", "decimal", "float"):
-        define("sign", t, "int", functions.sign, "sign({0})")
+        define("sign", t, "int", functions.sign, "sign({0})::integer" if t == "float" else "sign({0})")
 
 
 def _logarithms() -> None:
@@ -243,20 +244,32 @@ def _logarithms() -> None:
     base = "CASE WHEN b > 0 AND v > 0 AND b <> 1 THEN log(b, v) END"
     sql = f"(SELECT {base} FROM (SELECT {{0}}, {{1}}) AS r(b, v))"
     define("log", "decimal decimal", "decimal", functions.log, sql, scale="quotient")
-    define("power", "float float", "float", functions.power_floats, within(RANGE, _POWER))
+    define("power", "float float", "float", functions.power_floats, within(RANGE, f"{_POWER} OFFSET 0"))
     define("power", "decimal decimal", "decimal", functions.power, _POWER, scale="quotient")
+
+
+def _angles() -> None:
+    """Functions of angles, in double precision: a decimal becomes a float, as in PostgreSQL. Most have no result out of range."""
+    for name in ("sin", "cos", "tan", "atan"):
+        define(name, "float", "float", functions.angle(getattr(math, name)), f"{name}({{0}})")
+    for name in ("asin", "acos"):
+        inverse = functions.angle(getattr(math, name), most=1)
+        define(name, "float", "float", inverse, _where(f"{name}(v)", "v BETWEEN -1 AND 1"))
+    define("atan2", "float float", "float", functions.angle(math.atan2), within_range("atan2({0}, {1}) OFFSET 0"))
+    define("radians", "float", "float", functions.radians, within_range("radians({0}) OFFSET 0"))
+    define("degrees", "float", "float", functions.degrees, within_range("degrees({0}) OFFSET 0"))
 
 
 _POWER = (
     "(SELECT CASE WHEN b = 0 THEN CASE WHEN e >= 0 THEN power(b, e) END WHEN (b > 0 OR e = trunc(e)) "
-    "AND abs(e * ln(abs(b))) <= 290 THEN power(b, e) END FROM (SELECT {0}, {1}) AS r(b, e))"
+    "AND abs(e * ln(abs(b))) <= 290 THEN power(b, e) END FROM (SELECT {0}, {1} OFFSET 0) AS r(b, e))"
 )
 
 
 def _where(sql: str, condition: str) -> str:
     """The value of `sql` over `v`, the argument, or null where the condition does not hold. PostgreSQL evaluates no other branch
-    of a CASE, not even of constants."""
-    return f"(SELECT CASE WHEN {condition} THEN {sql} END FROM (SELECT {{0}}) AS r(v))"
+    of a CASE, not even of constants. OFFSET keeps its planner from a copy of the argument at each `v`: a distance nests seven."""
+    return f"(SELECT CASE WHEN {condition} THEN {sql} END FROM (SELECT {{0}} OFFSET 0) AS r(v))"
 
 
 def _whole(name: str, exact: Callable[..., Value], double: Callable[..., Value]) -> None:
@@ -475,6 +488,18 @@ def _times() -> None:
     define("to_char", "date string", "string", functions.to_char, "to_char({0}::timestamp, {1})", constant=pattern)
     in_utc = "to_char({0} AT TIME ZONE 'UTC', {1})"
     define("to_char", "timestamp string", "string", functions.to_char, in_utc, constant=pattern)
+    _zones()
+
+
+def _zones() -> None:
+    """A local time is a timestamp whose UTC it is. The last argument is the release of the rules: PostgreSQL has its own."""
+    takes, constant = "timestamp string string", frozenset({1, 2})
+    local = within(YEARS, "{0} AT TIME ZONE {1} AT TIME ZONE 'UTC'")
+    define("local time", takes, "timestamp", zones.local_time, local, constant=constant)
+    moment = within(YEARS, "{0} AT TIME ZONE 'UTC' AT TIME ZONE {1}")
+    define("moment of", takes, "timestamp", zones.moment_of, moment, constant=constant)
+    text = """rtrim(rtrim(to_char({0} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US'), '0'), '.')"""
+    define("text of local", "timestamp", "string", lambda value: value, text)
 
 
 def _of_utc(field: str) -> str:
@@ -494,7 +519,7 @@ def _casts() -> None:
     """`to T`: the `cast` to a type. `as letter`: a bool as an argument of `concat`, which writes `t` for the `true` of a cast.
     `as stored`: from a stored value to its form during evaluation. `of scale`: the same for a decimal whose scale an expression
     reads; the source has these zeros. `without zeros`: for one of unknown scale. `without zone`: a cast to PostgreSQL's
-    `timestamp`, whose text alone differs."""
+    `timestamp`, whose text alone differs; `with zone`: back from a local time in UTC."""
     define("to decimal", "int", "decimal", int, "{0}::numeric", scale="same")
     for t in ("int", "decimal"):
         sql = within(RANGE, "{0}::numeric", "::double precision")
@@ -518,6 +543,7 @@ def _casts() -> None:
     define("to string", "timestamp", "string", functions.timestamp_text, "(({0} AT TIME ZONE 'UTC')::text || '+00')")
     define("text without zone", "timestamp", "string", functions.clock_text, "({0} AT TIME ZONE 'UTC')::text")
     define("without zone", "timestamp", "timestamp", lambda value: value, "{0}")
+    define("with zone", "timestamp", "timestamp", lambda value: value, "{0}")
     for t in SCALARS:
         define(f"to {t}", t, t, lambda value: value, "{0}", scale="same" if t == "decimal" else None)
     define("as stored", "float", "float", float, "{0}")
@@ -550,7 +576,8 @@ def _fit(args: Sequence[str]) -> str:
 
 
 _GROUPS = (
-    _operators, _comparisons, _logic, _numbers, _logarithms, _texts, _hashes, _folds, _times, _casts, _arrays, _json,
+    _operators, _comparisons, _logic, _numbers, _logarithms, _angles, _texts, _hashes, _folds, _times, _casts, _arrays,
+    _json,
 )  # fmt: skip
 for _group in _GROUPS:
     _group()

@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
-from functools import lru_cache, reduce
+from functools import lru_cache, partial, reduce
+from itertools import pairwise
 from operator import itemgetter
 from typing import Any, Final, Protocol
 
-from processor.language.product.expressions import functions, json_values
+from processor.language.product.expressions import functions, json_values, zones
 from processor.language.product.expressions.catalogue import FUNCTIONS, compared_function
 from processor.values.entity import Compare, TypeName
 from processor.values.record import Value
@@ -203,8 +204,10 @@ def outside_aggregates(node: ExpressionNode) -> Iterator[Column]:
                 yield from outside_aggregates(arg)
 
 
-RISING: Final = ("+ interval", "- interval", "+", "-", "to date", "to timestamp", "without zone")
+RISING: Final = ("+ interval", "- interval", "+", "-", "to date", "to timestamp", "without zone", "with zone")
 """Functions that never fall while their first argument rises, and the others are constant. `date_trunc` is one, too."""
+ZONED: Final = (zones.LOCAL_TIME, zones.MOMENT_OF)
+"""Functions that rise in the same way, but for the moments at which a time zone changes its clocks."""
 COARSE: Final = (
     "to date", "extract year", "extract quarter", "extract month", "extract week", "extract day", "extract isoyear",
     "extract dow", "extract isodow", "extract doy", "extract hour", "extract minute",
@@ -247,16 +250,17 @@ def _has_unit(node: ExpressionNode) -> bool:
 
 
 def _rises(node: ExpressionNode) -> bool:
-    """Whether the value of a node never falls while the clock rises."""
+    """Whether the value of a node never falls while the clock rises, but where a time zone changes its clocks."""
     if isinstance(node, Call):
         name, (first, *others) = FUNCTIONS[node.function].name, node.args
-        known = name in RISING or name.startswith("date_trunc ")
+        known = name in RISING or node.function in ZONED or name.startswith("date_trunc ")
         return known and _rises(first) and all(isinstance(one, Literal) for one in others)
     return isinstance(node, Clock)
 
 
 def is_ordered_by_clock(node: ExpressionNode) -> bool:
-    """Whether a node compares a value of rows with one that rises with the clock, so that its result changes once."""
+    """Whether a node compares a value of rows with one that rises with the clock, so that its result changes once. With a time
+    zone that sets back its clocks, it may change some times."""
     if not isinstance(node, Call) or FUNCTIONS[node.function].name not in ("<", "<=", ">", ">="):
         return False
     rising, other = sorted(node.args, key=reads_clock, reverse=True)
@@ -304,12 +308,13 @@ def _microseconds(value: str) -> int:
     return (datetime.fromisoformat(value) - _EPOCH) // timedelta(microseconds=1)
 
 
-def first_change(changed: Callable[[int], bool], tick: int, step: int) -> int | None:
-    """The first later tick at which `changed` is true. A value of the clock lasts at least as long as it then differs."""
-    low, width = tick, step
+def first_change(changed: Callable[[int], bool], tick: int, step: int, last: int = _LAST_TICK) -> int | None:
+    """The first later tick, up to `last`, at which `changed` is true. A value of the clock differs at least as long as it
+    lasted."""
+    low, width, last = tick, step, last // step * step
     while True:
-        high = tick + width
-        if high > _LAST_TICK:
+        high = min(tick + width, last)
+        if high <= low:
             return None
         if changed(high):
             break
@@ -318,6 +323,66 @@ def first_change(changed: Callable[[int], bool], tick: int, step: int) -> int | 
         middle = low + (high - low) // step // 2 * step
         low, high = (low, middle) if changed(middle) else (middle, high)
     return high
+
+
+_WINDOW: Final = 40 * 86_400
+"""The ticks that the search for a change with time zones looks at together, in seconds."""
+
+
+def has_zone(node: ExpressionNode) -> bool:
+    """Whether a node asks the rules of a time zone."""
+    return (isinstance(node, Call) and node.function in ZONED) or any(map(has_zone, parts_of(node)))
+
+
+def clock_breaks(node: ExpressionNode, low: int, high: int, step: int) -> list[int]:
+    """The ticks later than `low` and up to `high` before which the value of a node of the clock alone may fall: an offset of a
+    time zone in it has changed. Between two of them the value rises."""
+    if not isinstance(node, Call):
+        return []
+    found = clock_breaks(node.args[0], low, high, step)
+    if node.function not in ZONED:
+        return found
+    value_at, (name, release) = (
+        _value_at(node.args[0]),
+        (arg.value for arg in node.args[1:] if isinstance(arg, Literal)),
+    )
+    more: set[int] = set(found)
+    for begin, end in pairwise([low, *found, high + step]):
+        first, last = value_at(begin), value_at(end - step)
+        if first is None or last is None:  # beyond the year 9999
+            continue
+        for broken in zones.breaks(node.function, name, release, first, last):
+            tick = first_change(lambda at, broken=broken: value_at(at) >= broken, begin, step, end - step)  # type: ignore[misc]
+            if tick is not None:
+                more.add(tick)
+    return sorted(more)
+
+
+def search_in_zones(node: ExpressionNode) -> Callable[..., int | None]:
+    """The search for the first later tick at which something changes that depends on a node of the clock with time zones: between
+    two breaks the value rises."""
+
+    @lru_cache(maxsize=64)
+    def breaks(window: int, step: int) -> list[int]:
+        return clock_breaks(node, window, min(window + _WINDOW, _LAST_TICK // step * step), step)
+
+    def first(
+        changed: Callable[[int], bool], tick: int, step: int, over: Callable[[int], bool] = lambda _: False
+    ) -> int | None:
+        low, last = tick, _LAST_TICK // step * step
+        while low < last and not (low > tick and over(low)):
+            window = low // _WINDOW * _WINDOW
+            high = min(window + _WINDOW, last)
+            inner = [at for at in breaks(window, step) if low < at <= high]
+            for begin, end in pairwise([low, *inner, high + step]):
+                if begin > low and changed(begin):
+                    return begin
+                if (found := first_change(changed, begin, step, end - step)) is not None:
+                    return found
+            low = high
+        return None
+
+    return first
 
 
 @dataclass(slots=True)
@@ -481,15 +546,18 @@ def _step_of(node: ExpressionNode) -> int:
     return node.step if isinstance(node, Clock) else max(map(_step_of, parts_of(node)), default=0)
 
 
-def _value_at(node: ExpressionNode) -> Callable[[int], Value]:
-    """The function that gives the value of a node of the clock alone at a tick."""
+def _value_at(node: ExpressionNode, shifted: Callable[[str, str], str | None] | None = None) -> Callable[[int], Value]:
+    """The function that gives the value of a node of the clock alone at a tick. `shifted`: moves a moment, in place of each time
+    zone."""
     if isinstance(node, Clock):
         return clock_text
     if not isinstance(node, Call):
         assert isinstance(node, Literal)
         value = node.value
         return lambda tick: value
-    run, args = FUNCTIONS[node.function].run, [_value_at(arg) for arg in node.args]
+    run, args = FUNCTIONS[node.function].run, [_value_at(arg, shifted) for arg in node.args]
+    if shifted is not None and node.function in ZONED:
+        run = lambda moment, *_: shifted(moment, zones.LARGEST_OFFSET)  # noqa: E731
 
     def at(tick: int) -> Value:
         values = [arg(tick) for arg in args]
@@ -502,10 +570,12 @@ def _compile_unit(node: ExpressionNode, level: RowLevel) -> Evaluate:
     """A value of the clock that stays for a while: notes the tick of the next one."""
     clock, step, value_at = level.clock, _step_of(node), lru_cache(maxsize=64)(_value_at(node))
 
+    search = search_in_zones(node) if has_zone(node) else first_change
+
     @lru_cache(maxsize=2)
     def next_tick(tick: int) -> int | None:
         now = value_at(tick)
-        return first_change(lambda at: value_at(at) != now, tick, step)
+        return search(lambda at: value_at(at) != now, tick, step)
 
     def value(scope: Scope) -> Value:
         tick = clock.now // step * step
@@ -519,11 +589,12 @@ def _compile_ordered(call: Call, level: RowLevel) -> Evaluate:
     """A comparison with a value that rises with the clock: notes the tick at which its result changes, if it still does."""
     function, is_left = FUNCTIONS[call.function], reads_clock(call.args[0])
     rising, other = call.args if is_left else reversed(call.args)
-    clock, step, value_at = level.clock, _step_of(rising), lru_cache(maxsize=64)(_value_at(rising))
+    kept = 1024 if has_zone(rising) else 64
+    clock, step, value_at = level.clock, _step_of(rising), lru_cache(maxsize=kept)(_value_at(rising))
     evaluate, run = _compile_node(other, level), function.run
     ends = (function.name in (">", ">=")) is not is_left  # `at > clock` is true first, `at < clock` is false first
 
-    def compare(value: Value, tick: int) -> Value:
+    def compare(value: Value, tick: int, value_at: Callable[[int], Value] = value_at) -> Value:
         limit = value_at(tick)
         return None if limit is None else run(limit, value) if is_left else run(value, limit)
 
@@ -531,7 +602,6 @@ def _compile_ordered(call: Call, level: RowLevel) -> Evaluate:
         def changed(at: int) -> bool:
             return compare(value, at) is not ends
 
-        far = (_microseconds(value) - _microseconds(value_at(tick))) // 1_000_000
         if isinstance(value, str):  # most are the moment of a row, and the clock less an interval
             far = _microseconds(value) - _microseconds(value_at(tick))
             guess = tick + far // 1_000_000 // step * step
@@ -540,19 +610,47 @@ def _compile_ordered(call: Call, level: RowLevel) -> Evaluate:
                     return at
         return first_change(changed, tick, step)
 
+    def note(value: Value, tick: int, result: Value) -> None:
+        known = clock.changes
+        if result is ends and (known is None or compare(value, known - step) is not ends):
+            clock.note(next_tick(value, tick))
+
+    noted = note if not has_zone(rising) else _noted_in_zones(rising, compare, ends, clock)
+
     def ordered(scope: Scope) -> Value:
         value = evaluate(scope)
         if value is None:
             return None
         tick = clock.now // step * step
         result = compare(value, tick)
-        if result is ends:
-            known = clock.changes
-            if known is None or compare(value, known - step) is not ends:
-                clock.note(next_tick(value, tick))
+        noted(value, tick, result)
         return result
 
     return ordered
+
+
+def _noted_in_zones(
+    rising: ExpressionNode, compare: Callable[..., Value], ends: bool, clock: ClockTime
+) -> Callable[[Value, int, Value], None]:
+    """Notes the tick at which a comparison changes, where its limit asks time zones. The limit falls where clocks go back, so the
+    result may come back. It is between two limits that never fall: those with the largest offset before and after UTC."""
+    step, search = _step_of(rising), search_in_zones(rising)
+    early, late = (lru_cache(maxsize=64)(_value_at(rising, shift)) for shift in (functions.earlier, functions.later))
+
+    def noted(value: Value, tick: int, result: Value) -> None:
+        def passed(limit: Callable[[int], Value], at: int) -> bool:
+            return compare(value, at, limit) is not ends
+
+        known = clock.changes
+        if result is None or passed(early, tick) or (known is not None and not passed(late, known - step)):
+            return
+        begin = tick if passed(late, tick) else first_change(partial(passed, late), tick, step)
+        if begin is None:
+            return
+        begin = max(tick, begin - step)
+        clock.note(search(lambda at: compare(value, at) is not result, begin, step, partial(passed, early)))
+
+    return noted
 
 
 def _compile_shown(node: Shown, level: RowLevel) -> Evaluate:

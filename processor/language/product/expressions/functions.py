@@ -268,6 +268,23 @@ def sqrt_float(number: float) -> float | None:
     return in_range(math.sqrt(number)) if number >= 0 else None
 
 
+def angle(run: Callable[..., float], most: float = math.inf) -> Callable[..., float | None]:
+    """A function of the C library, as PostgreSQL calls it. None for an argument beyond `most`."""
+    return lambda *numbers: in_range(run(*numbers)) if abs(numbers[0]) <= most else None
+
+
+_DEGREE: Final = 0.0174532925199432957692
+"""A degree in radians (float.c, RADIANS_PER_DEGREE)."""
+
+
+def radians(degrees_: float) -> float | None:
+    return in_range(degrees_ * _DEGREE)
+
+
+def degrees(radians_: float) -> float | None:
+    return in_range(radians_ / _DEGREE)
+
+
 def ln(number: Number) -> Decimal | None:
     """The natural logarithm. None for a number that is not above 0."""
     x = Decimal(number)

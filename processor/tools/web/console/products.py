@@ -17,6 +17,7 @@ from processor.engine.plan.planning import plan_of
 from processor.environment.settings.settings import Settings
 from processor.errors import StatestoreError
 from processor.job.metrics.metrics import READS, WORK, WRITES
+from processor.job.metrics.status import has_units
 from processor.language.product.document_type import document_schema
 from processor.language.product.product import Definitions
 from processor.language.product.sql_printer import product_sql
@@ -296,6 +297,7 @@ def show_costs(parts: ConsoleParts, visit: Visit) -> Content:
         "q": search,
         "runs": runs,
         "saving": _saving(parts, found, without, reports) if without else None,
+        "roots": [one | {"units": has_units(report)} for report in reports for one in report.get("costly_roots", ())],
     }
 
 

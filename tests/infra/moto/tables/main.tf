@@ -38,6 +38,7 @@ module "access" {
   glue_schema_registry = true
   table_arn            = module.plain.arn
   job_makes_table      = true
+  load_files           = "arn:aws:s3:::bucket/loads"
   secret_arns          = { for who in ["job", "operator", "reader"] : who => ["arn:aws:secretsmanager:eu-west-1:123456789012:secret:${who}"] }
   artifacts            = { bucket = "bucket", prefix = "artifacts/" }
   checkpoint           = { bucket = "bucket", prefix = "checkpoint/" }

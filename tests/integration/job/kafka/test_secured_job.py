@@ -39,7 +39,7 @@ def test_spark_shows_no_secret_in_a_plan_or_a_setting(broker: SecuredBroker, sce
     settings = replace(scene.settings, kafka=resolve_kafka(broker.table(listener).items()))
     assert CANARY not in repr(settings)
     spark = spark_session(settings, sorted(spark_kafka_jars().glob("*.jar")))
-    plan = read_stream(spark, settings, ["topic"])._jdf.queryExecution()
+    plan = read_stream(spark, settings, ["topic"], 10)._jdf.queryExecution()
     shown = plan.toString() + str(spark.sparkContext.getConf().getAll())
     key = (broker.folder / "client.key").read_text().splitlines()[1]
     assert [secret for secret in (CANARY, key) if secret in shown] == []

@@ -136,3 +136,19 @@ def test_the_report_of_an_older_release_says_what_it_does_not_count(
 def more_products() -> Any:
     files = {"entities.yaml": json.dumps(ENTITIES), "products/profile.yaml": json.dumps(PROFILE)}
     return load(files | {"products/b.yaml": json.dumps({"product": "b", "root": "user", "fields": ["id"]})})
+
+
+def test_the_roots_that_read_the_most_are_shown_as_the_job_names_them(
+    console: ConsoleScene, run_state: dict[str, Any]
+) -> None:
+    assert "Roots that read the most" not in console.browser().page("/costs")
+    root = {"entity": "user", "key": '{"id":"<b>"}', "products": ["profile"], "documents": 12, "rows": 240_012}
+    root |= {"read_units": 123_024.0, "most_read_units": 10_252.0, "list": "star", "list_rows": 10_000}
+    console.registry.runs.keep_report(lease_of(console.registry), run_state | {"costly_roots": [root]})
+    browser = console.browser()
+    (shown,) = browser.data("/costs")["roots"]
+    assert shown == root | {"units": True}
+    page = browser.page("/costs")
+    assert "Roots that read the most" in page
+    assert "10,000 of star" in page
+    assert "<b>" not in page

@@ -1,4 +1,4 @@
-"""Each row of docs/types.md: the captured records hold what the row says, and the job publishes what the row says."""
+"""Each row of the captured types: the records hold what the row says, and the job publishes what the row says."""
 
 import json
 import re
@@ -18,6 +18,7 @@ from statestore.values import canonical
 from tests.unit.engine.protocol.decoding import entity
 from tests.unit.engine.protocol.type_tables import (
     COLUMNS,
+    PAGE,
     SAMPLES,
     SERVERS,
     TypeRow,
@@ -26,6 +27,7 @@ from tests.unit.engine.protocol.type_tables import (
     captured_values,
     file_of,
     files,
+    page_with_tables,
     type_rows,
 )
 
@@ -40,6 +42,11 @@ CAPTURES = [
 ]
 NOT_SHOWN = ("jsonb", "'1e400'")
 """The number of 401 digits is too long for the page."""
+
+
+def test_the_page_for_authors_has_the_declaration_of_each_row() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert page_with_tables(page) == page, "run python -m tests.unit.engine.protocol.type_tables"
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.line}-{row.type}-{row.settings}-{row.schema}")

@@ -1,4 +1,7 @@
-"""The tables of docs/types.md, and the captured values that they describe."""
+"""The rows of tests/data/debezium/types.md with the captured values that they describe, and the tables of docs/types.md.
+
+python -m tests.unit.engine.protocol.type_tables     writes the tables of docs/types.md
+"""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -13,8 +16,11 @@ from processor.values.recorded_topics import read_records
 from tests.capture import mariadb_types, postgres_types
 
 ROOT = Path(__file__).parents[4]
-PAGE = ROOT / "docs" / "types.md"
 SAMPLES = ROOT / "tests" / "data" / "debezium"
+ROWS = SAMPLES / "types.md"
+PAGE = ROOT / "docs" / "types.md"
+"""The page for authors, whose tables leave out the values."""
+BEGIN, END = "<!-- tables: begin -->", "<!-- tables: end -->"
 SERVERS = {"PostgreSQL": ("postgres", postgres_types), "MariaDB": ("mariadb", mariadb_types)}
 COLUMNS = {
     server: {name: (kind, value) for name, kind, value in types.COLUMNS} for server, (_, types) in SERVERS.items()
@@ -53,9 +59,9 @@ class Captured(NamedTuple):
 
 
 def type_rows() -> Iterator[TypeRow]:
-    """The rows of the page."""
+    """The rows of all captured values."""
     server = setting = ""
-    for number, line in enumerate(PAGE.read_text(encoding="utf-8").splitlines(), start=1):
+    for number, line in enumerate(ROWS.read_text(encoding="utf-8").splitlines(), start=1):
         if line.startswith("## "):
             server = next((name for name in SERVERS if name in line), "")
         elif line.startswith("### "):
@@ -68,6 +74,30 @@ def type_rows() -> Iterator[TypeRow]:
                 cells[3:3] = ["both"]
             cells[5], _, form = cells[5].partition("`, `decimals: ")
             yield TypeRow(number, FORMS.get(form), server, setting, *cells)
+
+
+def page_with_tables(page: str) -> str:
+    """The page with its tables: for each database and setting, which types need which declaration."""
+    text = "\n\n".join(f"### {server}\n\n{_table(server)}" for server in SERVERS)
+    return f"{page.partition(BEGIN)[0]}{BEGIN}\n\n{text}\n\n{END}{page.partition(END)[2]}"
+
+
+def _table(server: str) -> str:
+    """The table of a database. Settings that ask for the same declaration of the same types are one row."""
+    types: dict[tuple[str, str, str], list[str]] = {}
+    for row in type_rows():
+        if row.server == server and row.arrives not in ("null", "no column"):
+            form = f", `decimals: {row.decimals}`" if row.decimals else ""
+            named = types.setdefault((row.setting, row.settings, f"`{row.declare}`{form}"), [])
+            named += [row.type] if row.type not in named else []
+    settings: dict[tuple[str, str, str], list[str]] = {}
+    for (setting, value, declare), named in types.items():
+        settings.setdefault((setting, declare, ", ".join(f"`{one}`" for one in named)), []).append(value)
+    lines = ["| setting | is | type | declare |", "|---|---|---|---|"]
+    for (setting, declare, named_types), values in settings.items():
+        every = " ".join(dict.fromkeys(", ".join(values).split(", "))).replace(" ", ", ") if setting else "any"
+        lines.append(f"| {f'`{setting}`' if setting else ''} | {every} | {named_types} | {declare} |")
+    return "\n".join(lines)
 
 
 def files(row: TypeRow) -> list[str]:
@@ -112,3 +142,7 @@ def after(record: Record) -> Mapping[str, Any]:
 
 def _has(settings: Mapping[str, str], row: TypeRow) -> bool:
     return settings[row.setting] in row.settings.split(", ")
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page_with_tables(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

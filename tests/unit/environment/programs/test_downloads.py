@@ -108,7 +108,7 @@ def test_the_error_names_a_connector_that_the_repository_does_not_have(
 def test_without_pyspark_the_error_names_the_package_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
     with pytest.raises(
-        PartError, match=r"PySpark is not installed, and its Ivy is needed to fetch the jars\. Pip install"
+        PartError, match=r"PySpark is not installed, and its Ivy is needed to fetch the jars\. `make setup`"
     ):
         downloads.spark_kafka_jars()
 

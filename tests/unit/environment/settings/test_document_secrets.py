@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from processor.cli.main import main
-from processor.engine.plan.plan import check_secrets, secrets_of
+from processor.engine.plan.plan import check_needs, secrets_of
 from processor.engine.plan.planning import plan_alone, requirements_of
 from processor.engine.rounds.operators import RegistryFollower
 from processor.engine.rounds.trial import Trial
@@ -144,9 +144,9 @@ def test_a_new_name_is_another_version_of_the_product_and_of_its_keys() -> None:
 def test_a_plan_without_a_secret_of_its_own_is_refused_before_anything_is_published() -> None:
     plan = plan_alone(definitions(), 20)
     assert secrets_of(plan) == NAMES
-    check_secrets(plan, NAMES)
+    check_needs(plan, NAMES)
     with pytest.raises(PlanError, match=r'no `:joined`, `:own`: write `joined = "env:NAME"` in the table \[secrets\]'):
-        check_secrets(plan, ["shown"])
+        check_needs(plan, ["shown"])
     trial = Trial(plan=plan, settings=Settings())  # without the check, the product stops at its first document
     trial.batch([Record(topic="person", partition=0, offset=0, key=None, value=b'{"id":1,"email":"a"}')])
     assert trial.published.messages == []
@@ -167,7 +167,7 @@ def test_a_running_job_keeps_its_version_where_the_next_one_needs_a_secret_that_
         registry=registry,
         lease=Lease(job="j", generation=1, owner="o", lanes=1),
         prepare=lambda _: None,
-        check=lambda plan: check_secrets(plan, {"own"}),
+        check=lambda plan: check_needs(plan, {"own"}),
     )
     follower._adopt()
     registry.snapshot = lambda: stored[1]

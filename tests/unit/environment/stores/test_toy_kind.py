@@ -62,7 +62,7 @@ def test_doctor_runs_the_common_checks_and_its_own(
         TABLES["statestore"].create(20)
     probe: Any = ToyProbe(settings)
     made = Healthy(settings, table=probe, table_state=probe.state())
-    monkeypatch.setattr(context, "CheckContext", lambda _, embedded: made)
+    monkeypatch.setattr(context, "CheckContext", lambda _, embedded, definitions: made)
     main(["doctor", "--json"])
     found = {one["check"]: one["text"] for one in json.loads(capsys.readouterr().out)["findings"]}
     assert (found["toy box"], found["colour"]) == ("the box is open", "the table is red")

@@ -186,7 +186,8 @@ def test_bytes_that_are_no_request_get_an_error_without_an_echo(port: int) -> No
 
 def test_a_taken_port_is_a_clear_error(port: int) -> None:
     message = (
-        rf"status_port: cannot listen at 127.0.0.1, port {port}: Address already in use; give another --status-port"
+        rf"status_port: cannot listen at 127.0.0.1, port {port}: another program listens there; end that one, or give "
+        r"--status-port \d+"
     )
     with pytest.raises(SettingError, match=message), status_server("127.0.0.1", port, lambda: RunState(None, ())):
         pass

@@ -168,3 +168,10 @@ ENTITY = {"t": {"key": ["id"], "columns": {"id": "int", "a": "int", "b": "int", 
 def _load_field(written: str) -> None:
     product = {"product": "p", "root": "t", "fields": {"x": written}}
     load({"entities.yaml": json.dumps(ENTITY), "p.json": json.dumps(product)})
+
+
+def test_an_interval_keeps_the_time_behind_its_days() -> None:
+    product = load_product("fields: {later: \"at + interval '1 day 02:30'\"}\n").selection
+    assert "Literal(value='1 day 02:30', type='string')" in str(product)
+    with pytest.raises(DefinitionError, match="`interval '1 day ago'` is not offered"):
+        load_product("fields: {earlier: \"at + interval '1 day ago'\"}\n")

@@ -162,6 +162,7 @@ class Healthy:
 
     settings: Settings
     embedded: bool = False
+    definitions: Any = None
     registry: RegistryDouble = field(default_factory=RegistryDouble)
     table: TableDouble = field(default_factory=TableDouble)
     table_state: TableState | None = TABLE

@@ -17,6 +17,7 @@ from processor.environment.stores.dynamodb import DYNAMODB
 from processor.environment.stores.kind import StoreKind
 from processor.environment.stores.kinds import KINDS, place_of
 from processor.finding import DoctorCheck, Finding
+from processor.language.definitions.load import load_directory
 from processor.tools.doctor import context
 from processor.tools.doctor.checks import all_checks, examine
 from processor.tools.doctor.context import CheckContext
@@ -27,6 +28,7 @@ from tests.unit.tools.doctor.broken_transactions import FINE
 from tests.unit.tools.doctor.healthy import DURABLE, TABLE, Healthy, fail
 
 CANARY = "canary-7391"
+EXAMPLE = Path(__file__).parents[4] / "examples" / "github"
 
 
 @pytest.fixture
@@ -47,7 +49,12 @@ def around(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Healthy:
         kafka=(("security.protocol", "SSL"),),
     )
     made = Own(settings)
-    monkeypatch.setattr(context, "CheckContext", lambda _, embedded: made)
+
+    def take(_: Settings, *, embedded: bool, definitions: Any) -> Healthy:
+        made.definitions = definitions
+        return made
+
+    monkeypatch.setattr(context, "CheckContext", take)
     monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
     return made
 
@@ -64,6 +71,19 @@ def move_table(around: Healthy, store: str, monkeypatch: pytest.MonkeyPatch) -> 
     around.settings = replace(around.settings, store=store, store_unlogged=False)
     around.registry.bound = replace(around.registry.bound, table=place_of(store, around.settings.table))
     around.table_state = replace(TABLE, logged=True, release=18)
+
+
+def test_given_definitions_are_checked_before_there_is_a_registry(around: Healthy, capsys: Any) -> None:
+    around.registry.found = replace(around.registry.found, exists=False)
+    around.table_state = None
+    status, findings = examined(capsys, "--definitions", str(EXAMPLE))
+    found = {one["check"]: one for one in findings}
+    assert (status, found["definitions"]["state"]) == (0, "ok")
+    assert found["definitions"]["text"].startswith("--definitions: ")
+    assert {found[name]["state"] for name in ("source topics", "source records", "product topics")} == {"ok"}
+    settings = Settings(slots=5)
+    plan = CheckContext(settings, embedded=False, definitions=load_directory(EXAMPLE)).plan
+    assert [*plan.products] == ["user_profile"]
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)

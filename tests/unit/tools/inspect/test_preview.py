@@ -225,7 +225,10 @@ def test_a_plan_warns_of_a_document_that_shows_too_many_rows(star: str, warned: 
     registry = stored(wanted)
     found = statistics(registry, {("star", "down"): (2, 30_000, "mona")})
     warnings = preview(wanted, registry, frozenset(), statistics=found).warnings
-    hot = "join star(who) = user(name): 'mona' finds 30,000 rows of star: a document reads them all, and all are in one key of "
+    hot = (
+        "join star(who) = user(name): 'mona' finds 30,000 rows of star: a document reads them all, about 1,465 read units an "
+        "event, and all are in one key of "
+    )
     assert [warning for warning in warnings if warning.startswith(hot)]
     large = "stars: a document may have about 11.4 MiB (stars of 'mona': 30,000 rows); Kafka takes 1 MiB by default"
     assert bool([warning for warning in warnings if warning.startswith(large)]) == warned

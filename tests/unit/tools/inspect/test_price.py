@@ -2,12 +2,14 @@
 with the steps. The price of holding is that of the items which a job writes and deletes.
 """
 
+import json
 from decimal import Decimal
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 
+from processor.cli.main import main
 from processor.cli.printing.plan import plan_lines
 from processor.engine.plan.planning import plan_alone, requirements_of
 from processor.engine.rounds.trial import Trial
@@ -15,8 +17,9 @@ from processor.environment.settings.settings import Settings
 from processor.errors import SettingError
 from processor.language.definitions.load import load, read_directory
 from processor.tools.inspect.preview import preview
-from processor.tools.inspect.price import BATCH, Cost, EventTrials, price_events, price_gates
+from processor.tools.inspect.price import BATCH, Cost, EventTrials, price_events, price_gates, price_load
 from processor.tools.inspect.prices import DEFAULT, read_prices
+from processor.values.recorded_topics import read_records
 from registry.edits.apply import apply
 from registry.edits.edit import edited
 from registry.model import Snapshot
@@ -24,6 +27,7 @@ from statestore.memory import MeteredStore
 from tests.unit.engine.rounds.test_gates import ENTITIES, PRODUCT, Shop
 
 ROOT = Path(__file__).parents[4]
+FOLDER = ROOT / "examples" / "github"
 NAMES = {
     "user: update that matters": "user: update of id (join key)",
     "user: join key changed": "user: update of username (join key)",
@@ -38,7 +42,7 @@ NAMES = {
 """Events of the budget in docs/costs.md -> the same kinds of event in a price."""
 
 
-EXAMPLE = plan_alone(load(read_directory(ROOT / "examples" / "github")), slots=20)
+EXAMPLE = plan_alone(load(read_directory(FOLDER)), slots=20)
 
 
 def prices_by_event(definitions: dict[str, str]) -> dict[str, Cost]:
@@ -263,6 +267,22 @@ def test_plan_says_what_time_costs_where_a_product_has_a_clock() -> None:
         plan_lines(found, DEFAULT)
     )
     assert preview(load(texts), EMPTY, frozenset(), Settings()).clocks == ()
+
+
+def test_a_load_costs_a_tenth_of_the_writes_of_its_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [{"username": f"u{n % 7}", "repo_name": f"r{n}", "repo_owner": "o"} for n in range(100)]
+    lines = [json.dumps({"topic": "star", "key": row, "value": row}) for row in rows]
+    file = tmp_path / "stars.jsonl"
+    file.write_text("\n".join(lines), encoding="utf-8")
+    found = price_load(EXAMPLE, Settings(), list(read_records(str(file))))
+    assert found._replace(bytes=0) == (100, 304, 0)  # a row, two entries of indexes, a share of the open changes
+    assert main(["load", "--definitions", str(FOLDER), "--price", str(file)]) == 0
+    by_run, by_load = capsys.readouterr().out.splitlines()[1:]
+    assert (
+        by_run
+        == "  by `run`: $1.90 for 3,040,000 write units, at least 13 minutes at the 4,000 a second of a new table"
+    )
+    assert by_load == "  by `load`: $0.06 for an import of 0.38 GB; AWS names no duration"
 
 
 def test_plan_says_what_moves_to_other_partitions_add() -> None:

@@ -1,4 +1,4 @@
-"""The type that a draft declares for an SQL type, compared with each row of docs/types.md."""
+"""The type that a draft declares for an SQL type, compared with each row of the captured types."""
 
 from itertools import product
 

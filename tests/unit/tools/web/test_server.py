@@ -52,7 +52,7 @@ def test_a_busy_port_is_an_error_before_the_address_is_shown() -> None:
     shown: list[str] = []
     with socket.create_server(("127.0.0.1", 0)) as other:
         listener = Listener(host="127.0.0.1", port=other.getsockname()[1])
-        with pytest.raises(SettingError, match="Address already in use; give another --port"):
+        with pytest.raises(SettingError, match="another program listens there; end that one, or give --port"):
             listener.run(echo, shown.append)
     assert shown == []
 
