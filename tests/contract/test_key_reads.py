@@ -24,7 +24,7 @@ def test_keys_are_read_at_once_and_missing_ones_left_out(store: Store, weak: boo
 @pytest.mark.counted
 @pytest.mark.bundled
 def test_250_keys_cost_three_requests_however_often_each_is_named(store: Store) -> None:
-    """Of no partition so many that a range may show them."""
+    """Each partition has too few of them for a range."""
     keys = [Key(f"TABLE#user#{number % 3:02}", f"{number:03d}") for number in range(250)]
     for key in keys[::10]:
         put(store, key, name=key.sk)

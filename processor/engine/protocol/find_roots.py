@@ -196,7 +196,7 @@ def _with_rows_below(
 
 
 def _common_slot(plan: Plan, tree: RootTree, join: JoinPlan, reading: Iterable[str]) -> int | None:
-    """The slot that a document asks, without a pin, for rows that hold the key by which this join finds the document's root."""
+    """The slot that a document asks, without a pin, for the rows that hold the key of its root at this join."""
     if join.parent is not None or tree.group is not None or not isinstance(join.up, SlotPath):
         return None
     tops = (plan.products[name].nodes[n] for name in reading for n in plan.products[name].top)
