@@ -2,9 +2,9 @@
 
 Promises: the outcomes, errors, order and request counts of DynamoDB, one write at a time. The store returns the stored items
 themselves and never changes them; the caller must not change them. Does not: keep anything when the process ends, or expire
-items by their TTL.
+items by their TTL. Does not: read many keys by ranges (`statestore.key_ranges`).
 
-`MeteredStore` also counts what DynamoDB would charge: request units, as AWS documents them for on-demand tables.
+`MeteredStore` does, and also counts what DynamoDB would charge: request units, as AWS documents them for on-demand tables.
 
     write   1 unit per KB of the larger item, the one before or after the write; the same for each index that shows the item, by
             what it shows: twice where the key there changes, and nothing where that stays the same; a refused write: 1 unit per
@@ -18,15 +18,18 @@ items by their TTL.
 into pages of 1 MB, each of which DynamoDB rounds up by itself.
 """
 
+from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
-from functools import lru_cache
+from functools import lru_cache, partial
 from heapq import nsmallest
+from itertools import accumulate
 from operator import itemgetter
 from threading import Lock
 
 from statestore.items import key_of_item
+from statestore.key_ranges import KeyRanges, RangePage
 from statestore.keys import Key, index_row, is_progress
 from statestore.limits import MAX_KEYS, check_condition, check_key, check_query, is_slot, storable
 from statestore.store import (
@@ -327,7 +330,7 @@ def _slots(names: tuple[str, ...]) -> frozenset[str]:
     return frozenset(filter(is_slot, names))
 
 
-WRITE_BYTES, READ_BYTES = 1024, 4096
+WRITE_BYTES, READ_BYTES, PAGE_BYTES = 1024, 4096, 1 << 20
 HALF = Decimal("0.5")
 
 
@@ -339,6 +342,7 @@ class MeteredStore(MemoryStore):
     ) -> None:
         super().__init__(slots, lag=lag, clock=clock)
         self.written = self.copied = 0
+        self._ranges = KeyRanges()
         self.read_units = Decimal(0)
 
     def copy(self) -> "MeteredStore":
@@ -365,15 +369,35 @@ class MeteredStore(MemoryStore):
 
     def get(self, keys: Collection[Key]) -> dict[Key, Item]:
         """Reads items by key, strongly consistent."""
-        found = super().get(keys)
-        self.read_units += _read_units(keys, found)
-        return found
+        return self._read_keys(keys, Decimal(1))
 
     def get_weak(self, keys: Collection[Key]) -> dict[Key, Item]:
         """Reads items by key, eventually consistent."""
-        found = super().get_weak(keys)
-        self.read_units += _read_units(keys, found) * HALF
-        return found
+        return self._read_keys(keys, HALF)
+
+    def _read_keys(self, keys: Collection[Key], price: Decimal) -> dict[Key, Item]:
+        """Reads items by key, or by ranges of keys. `price`: units of 4 KB."""
+        found, rest = self._ranges.read(keys, partial(self._range, price=price))
+        by_key = super()._get(rest)
+        self.read_units += _read_units(rest, by_key) * price
+        return found | by_key
+
+    def _range(
+        self, pk: str, first: str, last: str, limit: int, wanted: Collection[str], *, price: Decimal
+    ) -> RangePage:
+        """A page of a range of a partition."""
+        with self._lock:
+            self._check_created()
+            self.requests["Query"] += 1
+            inside = (key for key in self._partitions.get(pk, ()) if first <= key.sk <= last)
+            keys = nsmallest(limit + 1, inside)
+            sizes = list(accumulate(_bytes(self._items[key]) for key in keys))
+            end = min(limit, bisect_left(sizes, PAGE_BYTES) + 1)  # the item behind 1 MB is the last one
+            items = {key: self._items[key] for key in keys[:end]}
+        units = _units(sizes[len(items) - 1] if items else 0, READ_BYTES)
+        self.read_units += units * price
+        shown = [(key, item) for key, item in items.items() if key.sk in wanted]
+        return RangePage(shown, len(items), units, keys[end - 1].sk if len(keys) > end else None)
 
     def query(self, query: Query) -> list[Item]:
         """Reads one index."""

@@ -263,7 +263,7 @@ class Store(Protocol):
         """Does one conditional delete and returns the former item."""
 
     def get(self, keys: Collection[Key]) -> dict[Key, Item]:
-        """Reads items by key, strongly consistent, in the fewest possible requests. Leaves out keys without an item."""
+        """Reads items by key, strongly consistent, in few requests for few units. Leaves out keys without an item."""
 
     def get_weak(self, keys: Collection[Key]) -> dict[Key, Item]:
         """The same, but each item may be as it was at an earlier moment, or not be there yet. DynamoDB takes half the price for

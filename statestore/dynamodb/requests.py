@@ -137,6 +137,17 @@ def partition(table: str, pk: str, after: Key | None = None, limit: int | None =
     }
 
 
+def key_range(table: str, pk: str, first: str, last: str, limit: int, *, consistent: bool) -> ClientCall:
+    """A page of the items of a partition of the table whose sort keys are in this range, both ends included."""
+    return {
+        "TableName": table,
+        "ConsistentRead": consistent,
+        "KeyConditionExpression": "PK = :v0 AND SK BETWEEN :v1 AND :v2",
+        "ExpressionAttributeValues": {":v0": encode(pk), ":v1": encode(first), ":v2": encode(last)},
+        "Limit": limit,
+    }
+
+
 def walk(table: str, source: Query | str, without: str) -> ClientCall:
     """The first page of the keys of a query's items, or of a partition's; not those with the attribute `without`.
 

@@ -24,7 +24,8 @@ def test_keys_are_read_at_once_and_missing_ones_left_out(store: Store, weak: boo
 @pytest.mark.counted
 @pytest.mark.bundled
 def test_250_keys_cost_three_requests_however_often_each_is_named(store: Store) -> None:
-    keys = [Key("TABLE#user", f"{number:03d}") for number in range(250)]
+    """Each partition has too few of them for a range."""
+    keys = [Key(f"TABLE#user#{number % 3:02}", f"{number:03d}") for number in range(250)]
     for key in keys[::10]:
         put(store, key, name=key.sk)
     store.requests.clear()
@@ -33,6 +34,18 @@ def test_250_keys_cost_three_requests_however_often_each_is_named(store: Store) 
     assert store.requests == Counter(BatchGetItem=3)
     assert store.get_weak(keys + keys) == store.get(keys)
     assert store.requests == Counter(BatchGetItem=9)
+
+
+@pytest.mark.parametrize("weak", [False, True])
+@pytest.mark.parametrize("every", [2, 40])
+def test_many_keys_of_a_partition_are_all_read(store: Store, weak: bool, every: int) -> None:
+    """The wanted rows are close together, or far apart; some are not there."""
+    for number in range(150):
+        put(store, Key("TABLE#user", f"{number:05d}"), name=f"{number}")
+    keys = [Key("TABLE#user", f"{number:05d}") for number in range(0, 120 * every, every)]
+
+    found = (store.get_weak if weak else store.get)(keys)
+    assert found == {key: item(key, name=f"{int(key.sk)}") for key in keys if int(key.sk) < 150}
 
 
 def test_no_keys_cost_nothing(store: Store) -> None:

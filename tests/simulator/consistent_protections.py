@@ -66,6 +66,12 @@ def consistent_protections() -> Iterator[Protection]:
         scripted("a star moves", AFTER_WRITE, **CONSISTENT),
     )
     yield protection(
+        "the way up hands over nothing, in a consistent store",
+        "a row that another task wrote since",
+        open_changes.consistent_stores_hand_over,
+        {**CONSISTENT, "shape": "github", "many_moves": True, "batch_records": 8, "max_faults": 0},
+    )
+    yield protection(
         "fan-outs are durable, in a consistent store",
         "a crash that takes the driver's memory",
         fan_out.in_memory,

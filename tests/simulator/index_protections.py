@@ -7,7 +7,7 @@ from typing import Any
 from tests.simulator.protection import Protection, protection
 from tests.simulator.without import open_changes as s
 from tests.simulator.without import ordered, settling
-from tests.simulator.worlds import AFTER_WRITE, CRASHED_REPLAYS, RESPLIT, scripted
+from tests.simulator.worlds import AFTER_WRITE, CALM, CRASHED_REPLAYS, RESPLIT, scripted
 
 
 def settle_protections() -> Iterator[Protection]:
@@ -31,6 +31,29 @@ def settle_protections() -> Iterator[Protection]:
     )
 
 
+def _shown_protections() -> Iterator[Protection]:
+    """What publish tasks take from the way up of their round."""
+    moves = {"shape": "github", "lag": "short", "many_moves": True, "batch_records": 8, "max_faults": 0}
+    yield protection(
+        "the overlay over roots that the way up has shown",
+        "a root that another task wrote since",
+        s.shown_roots_although_open,
+        moves,
+    )
+    yield protection(
+        "the overlay over answers that the way up hands over",
+        "a row that another task wrote since",
+        s.no_overlay_over_shown_answers,
+        {**moves, "many_moves": False, "events": 25},
+    )
+    yield protection(
+        "an index answer gives a root only the columns that products read there",
+        "a document without the other columns of its root",
+        s.roots_with_any_columns,
+        {**CALM, "shape": "pair"},
+    )
+
+
 def index_protections() -> Iterator[Protection]:
     """The overlay, evidence, settling and the checks of columns."""
     hidden = scripted("a star appears", lag="short", settle_first_chance=0)
@@ -45,6 +68,7 @@ def index_protections() -> Iterator[Protection]:
         "the overlay on the way down", "documents that go back to older rows", s.no_overlay_in_assemble, hidden
     )
     yield protection("the overlay on the way up", "roots that a late index hides", s.no_overlay_in_find_roots, unfound)
+    yield from _shown_protections()
     yield protection(
         "the overlay before the limit applies",
         "a row that has left, but takes a place below the limit",

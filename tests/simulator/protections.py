@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from tests.simulator.clock_protections import clock_protections
 from tests.simulator.committed_protections import committed_protections
-from tests.simulator.consistent_protections import consistent_protections
+from tests.simulator.consistent_protections import CRASHED, consistent_protections
 from tests.simulator.edit_protections import edit_protections
 from tests.simulator.gate_protections import gate_protections
 from tests.simulator.group_protections import group_protections
@@ -220,11 +220,32 @@ def _fan_out() -> Iterator[Protection]:
         "fan-outs are durable",
         "a crash that takes the driver's memory",
         s.in_memory,
-        {**many, "lag": "none"},
+        scripted("a star of five users", CRASHED, fan_out_page=1, lag="none"),
         "settling",
     )
     yield protection(
         "a fan-out makes a second pass", "a change behind the cursor of the first pass", s.no_second_pass, many
+    )
+    often = scripted(
+        "a star of five users changes three times",
+        fan_out_page=1,
+        batch_records=1,
+        lag="none",
+        max_faults=0,
+        settle_first_chance=0.6,
+    )
+    yield protection(
+        "a change lets the second pass of a fan-out go on to the last row",
+        "a change behind the end of this pass",
+        s.end_stays,
+        often,
+    )
+    yield Protection(
+        name="the second pass of a fan-out ends where the change found the first",
+        against="rows that are read twice",
+        switch=s.whole_second_pass,
+        overrides=often,
+        saves_requests=True,
     )
 
 

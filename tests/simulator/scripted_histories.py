@@ -79,6 +79,10 @@ SCRIPTS = {
     "a star of five users": (
         "user v username=a; user w username=a; user x username=a; user y username=a; user z username=a; star 0 username=a"
     ),
+    "a star of five users changes three times": (
+        "user v username=a; user w username=a; user x username=a; user y username=a; user z username=a; "
+        "star 0 username=a; star 0; star 0; star 0"
+    ),
     "two products of two users": "user x username=a; star 0 username=a; user y username=b; star 1 username=b",
     "a star changes that two products show": "user x username=a; star 0 username=a; star 0",
     "four stars of one time": (

@@ -1,11 +1,11 @@
 """Compiles definitions and slot assignments into the plan that a job runs."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from types import MappingProxyType
 
-from processor.engine.plan.plan import EntityPlan, JoinPlan, OrderedRead, Plan, ProductPlan
+from processor.engine.plan.plan import EntityPlan, JoinPlan, OrderedRead, Plan, ProductPlan, union
 from processor.errors import PlanError
 from processor.language.product.counted import Measure, measures_of
 from processor.language.product.join_fields import array_of, converted_of
@@ -166,7 +166,7 @@ def compile_plan(
             for entity, access, fields in node.sides():
                 if isinstance(access, EdgePath):
                     edges.setdefault(entity, {})[keys.field_names(fields)] = fields
-        for entity, columns in _read_through_indexes(plan):
+        for entity, columns in plan.read_through_indexes():
             indexed.setdefault(entity, set()).add(columns)
     compiled_entities = {
         e.name: EntityPlan(
@@ -176,12 +176,12 @@ def compile_plan(
             orders={
                 slot: terms for slot, fields in written.get(e.name, {}).items() if (terms := split_order(fields)[1])
             },
-            used=_stored(_union(used.get(e.name, set())), e),
+            used=_stored(union(used.get(e.name, set())), e),
             edges=edges.get(e.name, {}),
             layout=layouts.get(e.name, version),
             converted=_converted(e, written.get(e.name, {}), edges.get(e.name, {})),
             dropped=dropped.get(e.name, ()),
-            indexed=_stored(_union({frozenset(e.key), *indexed.get(e.name, ())}), e)
+            indexed=_stored(union({frozenset(e.key), *indexed.get(e.name, ())}), e)
             if written.get(e.name)
             else frozenset(),
             measures={fields: tuple(some) for fields, some in measures.get(e.name, {}).items()},
@@ -325,20 +325,6 @@ def _compile(
     )
 
 
-def _read_through_indexes(product: ProductPlan) -> Iterator[tuple[str, frozenset[str] | None]]:
-    """The columns that a product reads of rows in index answers, with their entity; None for all. On the way up a step reads the
-    columns that the row and its own parent join by."""
-    for node in product.nodes:
-        if isinstance(node.down, SlotPath):
-            yield node.join.entity, node.used
-        if isinstance(node.up, SlotPath):
-            if node.parent is None and product.group:
-                yield node.above, product.used
-                continue
-            above = () if node.parent is None else product.nodes[node.parent].child_columns
-            yield node.above, frozenset(chain.from_iterable(map(columns_of, (*node.parent_columns, *above))))
-
-
 def _converted(entity: Entity, slots: Mapping[int, Columns], edges: Mapping[str, Columns]) -> Columns:
     indexed = [field for fields in (*slots.values(), *edges.values()) for field in split_order(fields)[0]]
     return converted_of([field for field in indexed if entity.columns.keys() >= {*columns_of(field)}], entity)
@@ -375,8 +361,3 @@ def _unread(entity: EntityPlan) -> Columns:
 def _stored(columns: frozenset[str] | None, entity: Entity) -> frozenset[str] | None:
     """Of an entity that stores no undeclared columns, whole rows are all declared columns."""
     return frozenset(entity.columns) if columns is None and not entity.keeps_undeclared else columns
-
-
-def _union(parts: set[frozenset[str] | None]) -> frozenset[str] | None:
-    named = [part for part in parts if part is not None]
-    return None if len(named) < len(parts) else frozenset().union(*named)

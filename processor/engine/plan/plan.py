@@ -12,9 +12,10 @@ root once for all products that show it.
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import NamedTuple
 
-from processor.engine.plan.step import Lookup
+from processor.engine.plan.step import Lookup, Root
 from processor.errors import PlanError
 from processor.language.product.counted import Measure, contribution
 from processor.language.product.document import Shape, key_of_root, read_root_key
@@ -144,6 +145,19 @@ class ProductPlan:
     def ledger(self) -> LedgerPlace:
         """The place of the product in the ledger."""
         return LedgerPlace(self.product.roots, self.number)
+
+    def read_through_indexes(self) -> Iterator[tuple[str, frozenset[str] | None]]:
+        """The columns that the product reads of rows in index answers, with their entity; None for all. On the way up a step
+        reads the columns that the row and its own parent join by."""
+        for node in self.nodes:
+            if isinstance(node.down, SlotPath):
+                yield node.join.entity, node.used
+            if isinstance(node.up, SlotPath):
+                if node.parent is None and self.group:
+                    yield node.above, self.used
+                    continue
+                above = () if node.parent is None else self.nodes[node.parent].child_columns
+                yield node.above, frozenset(chain.from_iterable(map(columns_of, (*node.parent_columns, *above))))
 
     def paths(self) -> list[str]:
         """The names of the nodes from the root on: `stars.repo`."""
@@ -325,6 +339,12 @@ def _readers(used: Iterable[tuple[frozenset[str] | None, str]]) -> Readers:
     return tuple((columns, tuple(names)) for columns, names in found.items())
 
 
+def union(parts: Collection[frozenset[str] | None]) -> frozenset[str] | None:
+    """All columns of these; None where one of them is None, which means all columns."""
+    named = [part for part in parts if part is not None]
+    return None if len(named) < len(parts) else frozenset().union(*named)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityPlan:
     """An entity as the job stores it. `used`: the columns that some product reads, None for all of them. `indexed`: those that
@@ -362,6 +382,10 @@ class EntityPlan:
     def key(self, sk: str) -> Key:
         """The key of the row with this encoded primary key."""
         return keys.row_key(self.entity.name, self.entity.shards, sk)
+
+    def stored(self, columns: frozenset[str] | None) -> frozenset[str] | None:
+        """The columns that products read of its rows. Without undeclared columns, whole rows are all declared columns."""
+        return frozenset(self.entity.columns) if columns is None and not self.entity.keeps_undeclared else columns
 
     def partitions(self) -> list[str]:
         """The partitions of the table that hold the rows."""
@@ -438,6 +462,8 @@ class Plan:
     """Root entity, or its groups (`Product.tree`) -> the tree of its products."""
     places: Places = field(init=False)
     """Entity -> its places in these trees, as (name of the tree, node)."""
+    shown: Mapping[str, frozenset[str] | None] = field(init=False)
+    """Entity -> the columns that each index answer shows of its rows, None for all: those that products read there now."""
     gated: Mapping[str, ProductPlan] = field(init=False)
     """The products whose documents wait at a gate. Every round asks for them."""
 
@@ -453,6 +479,11 @@ class Plan:
             for name, tree in trees.items()
         }
         object.__setattr__(self, "places", _places_of(joins))
+        read: dict[str, set[frozenset[str] | None]] = {}
+        for entity, columns in chain.from_iterable(one.read_through_indexes() for one in self.products.values()):
+            read.setdefault(entity, set()).add(columns)
+        shown = {name: self.entities[name].stored(union(parts)) for name, parts in read.items()}
+        object.__setattr__(self, "shown", shown)
         gated = {name: plan for name, plan in self.products.items() if plan.gate != OPEN}
         object.__setattr__(self, "gated", gated)
 
@@ -460,6 +491,17 @@ class Plan:
     def declared_entities(self) -> dict[str, Entity]:
         """The entities as the definitions declare them."""
         return {name: planned.entity for name, planned in self.entities.items()}
+
+    def shows_root(self, root: str, products: Iterable[str]) -> bool:
+        """Whether index answers show all that these products read of a row of their root entity."""
+        entity, shown = self.entities[root], self.shown.get(root, frozenset())
+        used = entity.stored(union({self.products[name].used for name in products}))
+        return shown is None or (used is not None and used - shown <= {*entity.entity.key})
+
+    def row_keys(self, roots: Iterable[Root]) -> set[Key]:
+        """The keys of the rows of these roots; none for groups, which have no row."""
+        products = self.products
+        return {self.entities[products[name].product.root].key(sk) for name, sk in roots if not products[name].group}
 
     def root_of(self, product: ProductPlan, key: str) -> str | None:
         """The encoded root key of the key of a message of a product; None if no message of it has this key."""

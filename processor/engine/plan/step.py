@@ -6,6 +6,7 @@ sends.
 
     Key      the item with that key, strongly consistent               -> Item | None
     WeakKey  the item with that key, perhaps as it was a while ago      -> Item | None
+    ShownRow the row with that key, as the round's way up has shown it   -> Item | None
     Lookup   the rows of one join key, from an index or from edges     -> Page | OrderedPage
     Write    one conditional write                                     -> Outcome
     Delete   one conditional delete                                    -> Done | Refused
@@ -106,12 +107,18 @@ class WeakKey(NamedTuple):
     key: Key
 
 
+class ShownRow(NamedTuple):
+    """The request for a row that an index answer of this round has shown: the runner reads it by key only if it is open."""
+
+    key: Key
+
+
 class Send(NamedTuple):
     """The request to send a message."""
 
     message: Message
 
 
-Request = Key | WeakKey | Lookup | Write | Delete | Send
+Request = Key | WeakKey | ShownRow | Lookup | Write | Delete | Send
 T = TypeVar("T")
 Step = Generator[tuple[Request, ...], tuple[Any, ...], T]

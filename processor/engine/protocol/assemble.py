@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from processor.engine.plan.plan import EntityPlan, JoinPlan, OrderedRead, Plan, ProductPlan, RootTree, TreeNode, merge
 from processor.engine.plan.row_image import declared_columns, undeclared_columns
-from processor.engine.plan.step import Lookup, OrderedPage, Step
+from processor.engine.plan.step import Lookup, OrderedPage, ShownRow, Step
 from processor.language.product.counted import Totals, is_exact, sum_up
 from processor.language.product.document import Match, Shape
 from processor.language.product.expressions.expression import Evaluate, Expression, compile_expression
@@ -84,17 +84,24 @@ def assemble(plan: Plan, product: ProductPlan, root: str, tally: Counter[str] | 
 
 
 def assemble_tree(
-    plan: Plan, tree: RootTree, root: str, tally: Counter[str] | None = None, reads: RootReads | None = None
+    plan: Plan,
+    tree: RootTree,
+    root: str,
+    tally: Counter[str] | None = None,
+    reads: RootReads | None = None,
+    *,
+    shown: bool = False,
 ) -> Step[Match | None]:
     """The rows of the documents whose root has the encoded key `root`, each with the rows below it by the numbers of their nodes;
     None when there is no such row. Counts in `tally` the stored values that do not fit their columns,
-    and in `reads` what it reads."""
+    and in `reads` what it reads. `shown`: an index answer of the round has shown the root's row."""
     if tree.group is not None:
         return (yield from _assemble_group(plan, tree, tree.group, root, tally, reads))
     entity = plan.entities[tree.root]
-    if reads is not None:
+    if reads is not None and not shown:
         reads.asked[ROOT_ROW] += 1
-    (item,) = yield (entity.key(root),)
+    key = entity.key(root)
+    (item,) = yield (ShownRow(key) if shown else key,)
     columns = declared_columns(item, entity, tally) if item is not None else None
     if columns is None:
         return None

@@ -20,8 +20,9 @@ docs/architecture.md).
 
 The batch of the change publishes the roots of the first page. The driver keeps the rest here and processes some pages a
 round, in turn with batches. A cursor moves when the round that published its page has ended. A later change of the same
-key asks for another pass from the start. So the last pass begins after the last change, and rows far back get their
-turn however often the key changes.
+key publishes the first page itself. This pass then goes to the end, and another one goes from there to where the change
+found the cursor. So each row is read once after the last change, and rows far back get their turn however often the key
+changes. Products that ask for the same page are in one task, which reads it once and publishes their documents together.
 """
 
 import json
@@ -34,7 +35,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from processor.engine.plan.plan import Plan, ProductPlan
 from processor.engine.plan.step import Root
 from processor.engine.protocol.segments import BYTES_PER_ITEM
-from registry.model import KeyPath
+from registry.model import EdgePath, KeyPath
 from statestore import keys
 from statestore.items import key_of_item
 from statestore.keys import Key, progress_partition
@@ -203,7 +204,8 @@ PAGES_PER_ROUND = 4
 
 class FanOut(NamedTuple):
     """A pass over the rows above `key` of a product's join (an index into its joins). `after`: the row after which it
-    continues, None at the start. `again`: another pass follows. `pages`: how many pages are done."""
+    continues, None at the start. `again`: another pass follows. `pages`: how many pages are done. `end`: the row at which the
+    pass ends; `next_after`, `next_end`: those of the other pass; None for the first or the last row."""
 
     product: str
     node: int
@@ -211,6 +213,19 @@ class FanOut(NamedTuple):
     after: Key | None
     again: bool = False
     pages: int = 0
+    end: Key | None = None
+    next_after: Key | None = None
+    next_end: Key | None = None
+
+
+PLACES = ("after", "end", "next_after", "next_end")
+"""The fields with a row, as an item has them: a release before may know the first one only, and reads all rows again."""
+
+
+def page_of(fan_out: FanOut, product: ProductPlan) -> tuple[object, ...]:
+    """The page of a fan-out: the same for each product that asks for it."""
+    node = product.nodes[fan_out.node]
+    return node.above, node.up, fan_out.key, fan_out.after
 
 
 class FoundRoots(NamedTuple):
@@ -247,14 +262,14 @@ class FanOuts:
             if node is None:
                 obsolete.append(Delete(key=key_of_item(item), when=AbsentOrBelow("run", self.run + 1)))
             else:
-                after = Key(*item["after"]) if item["after"] else None
-                self._put(FanOut(item["product"], node, item["key"], after, item["again"], item["pages"]))
+                rows = [Key(*item[name]) if item.get(name) else None for name in PLACES]
+                self._put(FanOut(item["product"], node, item["key"], rows[0], item["again"], item["pages"], *rows[1:]))
         return obsolete
 
     def turns(self, moment: Moment) -> Turns:
-        """A page of each of the next fan-outs."""
-        if fan_outs := self.next():
-            yield Turn(split(fan_outs, PAGES_PER_ROUND))
+        """The next pages, each in a task of its own."""
+        if pages := self.next():
+            yield Turn(pages)
 
     def take(self, found: Iterable[FanOut], done: Iterable[ResumedFanOut], moment: Moment) -> Iterator[Request]:
         """Takes fan-outs that tasks began, and pages whose documents the broker acknowledged."""
@@ -266,22 +281,39 @@ class FanOuts:
         return -inf if self.waiting else None
 
     def add(self, fan_out: FanOut) -> Write:
-        """Takes a fan-out that a task began; returns the write that makes it durable."""
+        """Takes a fan-out that a task began, behind the page whose documents its round publishes; returns the write that makes it
+        durable."""
         current = self.waiting.get(fan_out[:3])
-        return self._put(fan_out if current is None else current._replace(again=True))
+        if current is None or self._is_behind(fan_out, current.after):
+            return self._put(fan_out)
+        return self._put(current._replace(again=True, end=None, next_after=fan_out.after, next_end=current.after))
 
-    def next(self) -> list[FanOut]:
-        """The fan-outs of the next round."""
-        return list(self.waiting.values())[:PAGES_PER_ROUND]
+    def next(self) -> list[list[FanOut]]:
+        """The fan-outs of the next round, by their pages."""
+        pages: dict[tuple[object, ...], list[FanOut]] = {}
+        for fan_out in self.waiting.values():
+            page = page_of(fan_out, self.products[fan_out.product])
+            if page in pages or len(pages) < PAGES_PER_ROUND:
+                pages.setdefault(page, []).append(fan_out)
+        return list(pages.values())
 
     def advance(self, resumed: ResumedFanOut) -> Request:
         """Takes a page whose documents the broker acknowledged; returns the request that makes the progress durable."""
         current = self.waiting.pop(resumed.fan_out[:3])
-        if resumed.after is not None:
-            return self._put(current._replace(after=resumed.after, pages=current.pages + 1))
+        at = current._replace(after=resumed.after, pages=current.pages + 1)
+        if resumed.after is not None and (current.end is None or not self._is_behind(at, current.end)):
+            return self._put(at)
         if current.again:
-            return self._put(current._replace(after=None, again=False, pages=0))
+            return self._put(FanOut(*current[:3], after=current.next_after, end=current.next_end))
         return Delete(key=self._key(current), when=AbsentOrBelow("run", self.run + 1))
+
+    def _is_behind(self, fan_out: FanOut, row: Key | None) -> bool:
+        """Whether a fan-out has read this row, and perhaps rows behind it."""
+        if fan_out.after is None or row is None:
+            return row is None
+        if isinstance(self.products[fan_out.product].nodes[fan_out.node].up, EdgePath):
+            return fan_out.after.sk >= row.sk
+        return keys.index_row(fan_out.after) >= keys.index_row(row)
 
     def _put(self, fan_out: FanOut) -> Write:
         self.waiting[fan_out[:3]] = fan_out
@@ -293,6 +325,7 @@ class FanOuts:
             "after": list(fan_out.after or ()),
             "again": fan_out.again,
             "pages": fan_out.pages,
+            **{name: list(row) for name in PLACES[1:] if (row := getattr(fan_out, name)) is not None},
         }
         return write_note(self._key(fan_out), values, when=AbsentOrBelow("run", self.run + 1))
 

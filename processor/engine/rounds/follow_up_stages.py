@@ -21,6 +21,7 @@ dead letter in place of a document publishes nothing: the stage looks whether th
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Final, NamedTuple
 
 from processor.counts import Count
@@ -31,7 +32,7 @@ from processor.engine.protocol.decode import TopicEntities, decode
 from processor.engine.protocol.find_roots import find_roots, resume
 from processor.engine.protocol.ledger import Mark, Placed, group_key, read_entry
 from processor.engine.protocol.open_changes import SettledSegment
-from processor.engine.protocol.pending import FanOut, FoundRoots
+from processor.engine.protocol.pending import FanOut, FoundRoots, page_of
 from processor.engine.protocol.publish import invalidate
 from processor.engine.protocol.replays import ReplayOutcome, ReplayReport, letter_position, note_key, replay
 from processor.engine.protocol.segments import DueSegment, OpenChange, Segment, SegmentGroup, changes_key, make_segment
@@ -42,7 +43,7 @@ from processor.engine.rounds.decoding import SettledDecode, split_erased
 from processor.engine.rounds.round import Round, StageResult
 from processor.engine.rounds.round_counts import UNKNOWN, count_nulled
 from processor.engine.rounds.step_runner import StepRunner
-from processor.engine.rounds.write_stage import open_touched, run_in_chunks, union
+from processor.engine.rounds.write_stage import open_touched, run_in_chunks, shown_rows, union
 from processor.language.product.document import key_of_root
 from processor.values.dead_letters import REPAIR, DeadLetter, seen_version
 from processor.values.entity import Entity
@@ -72,10 +73,12 @@ def settle_stage(due: Iterable[DueSegment], round_: Round, runner: StepRunner) -
     )
     settled = list(run_in_chunks(runner, steps))
     touches = [s.touch for s in settled if s.touch is not None]
-    found = union(run_in_chunks(runner, (find_roots(touch, round_.plan) for touch in touches)))
+    shown = shown_rows(runner.store)
+    found = union(run_in_chunks(runner, (find_roots(touch, round_.plan, shown) for touch in touches)))
     return StageResult(
         tally=Counter({Count.SETTLED: len(settled)}),
         roots=dict.fromkeys(found.roots, UNKNOWN),
+        shown=shown,
         fan_outs=found.fan_outs,
         done=tuple(_settled(due, changes, settled, round_)),
     )
@@ -102,11 +105,17 @@ def _settled(
 
 def resume_stage(fan_outs: Iterable[FanOut], round_: Round, runner: StepRunner) -> StageResult:
     """Continues fan-outs, a page each: where each one is then, and the roots of the pages."""
-    resumed = list(run_in_chunks(runner, (resume(fan_out, round_.plan) for fan_out in fan_outs)))
+    shown = shown_rows(runner.store)
+    pages: dict[object, list[FanOut]] = {}
+    for fan_out in fan_outs:
+        pages.setdefault(page_of(fan_out, round_.plan.products[fan_out.product]), []).append(fan_out)
+    steps = (resume(some, round_.plan, shown) for some in pages.values())
+    resumed = list(chain.from_iterable(run_in_chunks(runner, steps)))
     found = union(r.found for r in resumed)
     return StageResult(
         tally=Counter({Count.FAN_OUT_PAGES: len(resumed)}),
         roots=dict.fromkeys(found.roots, UNKNOWN),
+        shown=shown,
         fan_outs=found.fan_outs,
         done=tuple(r._replace(found=FoundRoots(frozenset(), ())) for r in resumed),
     )
@@ -226,7 +235,8 @@ def _emptied(page: WalkPage, answer: Page, round_: Round, runner: StepRunner) ->
     touches = [touch for touch in run_in_chunks(runner, edged) if touch is not None]
     opened = open_touched(touches if plan.slots else (), round_, f"{page.pk}.truncate", runner.store)
     runner = replace(runner, overlays=(*runner.overlays, SegmentGroup(opened)))
-    found = union(run_in_chunks(runner, (find_roots(touch, round_.plan) for touch in touches)))
+    shown = shown_rows(runner.store)
+    found = union(run_in_chunks(runner, (find_roots(touch, round_.plan, shown) for touch in touches)))
     return EmptiedPage(sum(touch.outcome == "applied" for touch in touches), opened, found)
 
 

@@ -132,7 +132,7 @@ def publish_stage(lane: int, attempt: int, roots: RootTimes, round_: Round, runn
                 tally[outcome] += 1
                 made[name] += 1
                 if outcome == Count.CONTENDED:
-                    publishers[tree].contended.add(root)
+                    publishers[tree].begin_again(root)
                     todo.append((name, root))
                     continue
                 if (name, root) in round_.remembered.unfit:
@@ -243,6 +243,18 @@ class _RootPublisher:
         self._published: Counter[tuple[str, ...]] = Counter()
         self._asked: defaultdict[tuple[str, ...], Counter[int]] = defaultdict(Counter)
 
+    def begin_again(self, root: str) -> None:
+        """Lets the publication of a root begin again, with reads of its own."""
+        self.contended.add(root)
+        if self._runner.shown is not None and self._whole.group is None:
+            self._runner.shown.forget(self._round.plan.entities[self._whole.root].key(root))
+
+    def _is_shown(self, root: str, names: Sequence[str]) -> bool:
+        """Whether the way up has shown the root's row with all that these products read of it."""
+        plan, tree = self._round.plan, self._whole
+        rows = self._runner.shown.rows if self._runner.shown else {}
+        return bool(rows) and plan.entities[tree.root].key(root) in rows and plan.shows_root(tree.root, names)
+
     def publish(self, root: str, names: Sequence[str]) -> Step[dict[str, PublishOutcome]]:
         """Publishes the documents of these products of a root."""
         contexts = [self._context(name) for name in names]
@@ -259,7 +271,8 @@ class _RootPublisher:
         named, tree = root if self._round.rules.log_values else None, self._tree(shown)
         reads = RootReads(self._asked[shown])
         try:
-            top = yield from assemble_tree(self._round.plan, tree, root, self._tally, reads)
+            is_shown = self._is_shown(root, shown)
+            top = yield from assemble_tree(self._round.plan, tree, root, self._tally, reads, shown=is_shown)
         except Exception as error:
             if len(shown) == 1:
                 return gone | {shown[0]: unpublishable(error, named)}

@@ -19,6 +19,7 @@ from processor.engine.plan.plan import Plan
 from processor.engine.plan.step import Root
 from processor.engine.protocol.epochs import NOTHING, Committed, Incarnations
 from processor.engine.protocol.erasures import Erased
+from processor.engine.protocol.find_roots import ShownRows
 from processor.engine.protocol.gate_items import Held, HeldPortion, SeenRecords, TransactionName, make_portions
 from processor.engine.protocol.ledger import Run
 from processor.engine.protocol.open_changes import SettledSegment
@@ -37,7 +38,7 @@ from statestore.store import Store
 
 CHUNK = 500
 """Steps that run side by side: enough to fill batched reads, few enough to bound the memory of a task. Reads are shared
-within one chunk only: a document must never use a row that was read before its ledger entry."""
+within one chunk only: a document uses no row that was read before its ledger entry, except by the way up of its round."""
 
 
 SMALL = 100
@@ -162,6 +163,8 @@ class StageResult:
 
     roots: RootTimes = field(default_factory=dict)
     """To publish in this round if no gate holds them, with the time of the oldest record of each."""
+    shown: ShownRows | None = None
+    """What the way up has shown of them."""
     cleared: RootTimes = field(default_factory=dict)
     """Those that no gate holds."""
     held: tuple[HeldPortion, ...] = ()

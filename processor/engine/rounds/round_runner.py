@@ -98,11 +98,11 @@ class InProcessExecutor:
 
         def begin(attempted: Round) -> tuple[int, StepRunner]:
             attempt, outbox = self.begin(attempted)
-            return attempt, replace(runner, outbox=outbox, overlays=(*overlays, opened))
+            return attempt, replace(runner, outbox=outbox, overlays=(*overlays, opened), shown=result.shown)
 
         lane = publish_lane(0, result.roots, round_, begin, self.ask_limit) if result.roots else LaneResult(lane=0)
         tally = lane.tally + written + stage_time("publish", began)
-        return [replace(lane, tally=tally, results=(replace(result, roots={}),), sights=runner.sights())]
+        return [replace(lane, tally=tally, results=(replace(result, roots={}, shown=None),), sights=runner.sights())]
 
     def run_stage(self, stage: Stage, work: Iterable[Iterable[Any]], round_: Round) -> list[StageResult]:
         runner = StepRunner(store=self.store, outbox=self.rejects, page=self.page, schemas=self.schemas)

@@ -20,7 +20,8 @@ from dataclasses import dataclass, field
 from itertools import chain, pairwise
 from typing import Any, Protocol, TypeVar
 
-from processor.engine.plan.step import Lookup, OrderedPage, Request, Send, Step, WeakKey
+from processor.engine.plan.step import Lookup, OrderedPage, Request, Send, ShownRow, Step, WeakKey
+from processor.engine.protocol.find_roots import ShownRows
 from processor.engine.protocol.segments import IndexKey, IndexObservation, OpenRow, Overlay, observations_of, open_rows
 from processor.values.framing import NO_SCHEMAS, FramedReader
 from processor.values.record import Message
@@ -58,7 +59,8 @@ class StepRunner:
     row that an answer lacks; `dropped`: the rows that have left the index, by row and index key: whether all answers lacked the
     row; `opened`: the open rows at the index keys of lookups. `schemas`: of records that a schema registry
     describes. `open_writer`: makes the function that writes bodies by the text of an Avro schema, for steps that publish such
-    documents."""
+    documents. `shown`: what the way up of the round has shown, for publish tasks: the runner asks for none of it again, and takes
+    no evidence from it."""
 
     store: Store
     outbox: Outbox | None = None
@@ -69,6 +71,7 @@ class StepRunner:
     opened: dict[IndexKey, Sequence[tuple[Key, OpenRow]]] = field(default_factory=dict)
     schemas: FramedReader = NO_SCHEMAS
     open_writer: OpenWriter | None = None
+    shown: ShownRows | None = None
 
     def sights(self) -> tuple[IndexObservation, ...]:
         """The open rows that index answers showed or lacked since the runner was made."""
@@ -106,9 +109,13 @@ class StepRunner:
             self._send(requests[n])
         lookups = dict.fromkeys([requests[n] for n in positions[Lookup]])
         keys = dict.fromkeys([requests[n] for n in positions[Key]])
+        shown = {n: self._shown_row(requests[n].key) for n in positions[ShownRow]}
+        keys |= dict.fromkeys([requests[n].key for n, item in shown.items() if item is None])
         items = self._read(keys, [lookup for lookup in lookups if lookup not in known], known)
         for n in positions[Key]:
             answers[n] = items.get(requests[n])
+        for n, item in shown.items():
+            answers[n] = items.get(requests[n].key) if item is None else item
         weak = self.store.get_weak([requests[n].key for n in positions[WeakKey]]) if positions[WeakKey] else {}
         for n in positions[WeakKey]:
             answers[n] = weak.get(requests[n].key)
@@ -129,8 +136,15 @@ class StepRunner:
     ) -> Mapping[Key, Item]:
         """The items with these keys. Adds the answers to the lookups to `known`. The lookups go out first: the rows that they
         lack join the keys."""
-        pages = self.store.read([self._read_of(lookup) for lookup in lookups])
-        lacking = [self._lacking_rows(lookup, page) for lookup, page in zip(lookups, pages, strict=True)]
+        handed = self._handed(lookups)
+        read = iter(self.store.read([self._read_of(lookup) for lookup in lookups if lookup not in handed]))
+        pages = [handed[lookup] if lookup in handed else next(read) for lookup in lookups]
+        lacking = [
+            self._open_rows_lacking(lookup, lookup.source, page)
+            if lookup in handed and isinstance(lookup.source, Query)
+            else self._lacking_rows(lookup, page)
+            for lookup, page in zip(lookups, pages, strict=True)
+        ]
         asked = list(dict.fromkeys(chain(keys, *lacking)))
         items = self.store.get(asked) if asked else {}
         for lookup, rows, page in zip(lookups, lacking, pages, strict=True):
@@ -177,13 +191,33 @@ class StepRunner:
                 lacking.append(key)
         return lacking
 
-    def _open_rows(self, lookup: Lookup, query: Query) -> Mapping[Key, OpenRow]:
-        """The open rows that the answer may lack, or show too old: of each its newest version. Notes all versions."""
+    def _handed(self, lookups: Iterable[Lookup]) -> Mapping[Lookup, Page]:
+        """The answers that the way up of the round has handed over."""
+        pages: Mapping[Any, Page] = self.shown.pages if self.shown else {}
+        return {one: pages[one.source] for one in lookups if not one.paged and one.source in pages} if pages else {}
+
+    def _open_rows_lacking(self, lookup: Lookup, query: Query, page: Page) -> Sequence[Key]:
+        """The same for an answer of the way up. It is no evidence: another task may have written a row after it."""
+        answered = by_key(page.items)
+        return [
+            key
+            for key, row in self._open_rows(lookup, query, notes=False).items()
+            if (version_shown(answered[key]) if key in answered else "" if row.has else row.version) < row.version
+        ]
+
+    def _shown_row(self, key: Key) -> Item | None:
+        """The row as the way up has shown it; None for a row that is open, or that it has not shown."""
+        row = self.shown.rows.get(key) if self.shown else None
+        return None if row is None or any(overlay.is_open(key) for overlay in self.overlays) else row.item
+
+    def _open_rows(self, lookup: Lookup, query: Query, *, notes: bool = True) -> Mapping[Key, OpenRow]:
+        """The open rows that the answer may lack, or show too old: of each its newest version. `notes`: notes all versions."""
         index_key = (query.slot, query.value)
         found = open_rows(self.overlays, index_key) if lookup.overlay else ()
         if not found:
             return {}
-        self.opened[index_key] = found
+        if notes:
+            self.opened[index_key] = found
         rows: dict[Key, OpenRow] = {}
         every = query.entity is None and query.row is None
         for key, row in found:

@@ -14,7 +14,7 @@ from processor.engine.plan.row_image import version_of
 from processor.engine.plan.step import RefusedChange, Root, Step, Touch
 from processor.engine.protocol.decode import NetChange, TopicEntities, dedupe, net_change
 from processor.engine.protocol.epochs import Place, Published, published_before
-from processor.engine.protocol.find_roots import find_roots
+from processor.engine.protocol.find_roots import ShownRows, find_roots
 from processor.engine.protocol.gates import SeenTransactions, followed_topics
 from processor.engine.protocol.open_changes import keep_segment
 from processor.engine.protocol.pending import FoundRoots
@@ -64,13 +64,15 @@ def write_stage(records: Iterable[Record], round_: Round, runner: StepRunner) ->
     name = ".".join(f"{topic}.{partition}" for topic, _, partition in sorted(task.first)[:1])
     opened = open_touched(indexed, round_, name, runner.store)
     runner = replace(runner, overlays=(*runner.overlays, group_of(opened)))
-    found = list(run_in_chunks(runner, (find_roots(touch, round_.plan) for touch in touches)))
+    shown = shown_rows(runner.store)
+    found = list(run_in_chunks(runner, (find_roots(touch, round_.plan, shown) for touch in touches)))
     roots: dict[Root, float] = {}
     for time, of in sorted(zip(map(_time, written), found, strict=True), key=itemgetter(0), reverse=True):
         roots |= dict.fromkeys(of.roots, time)  # the oldest time of a root comes last
     return StageResult(
         tally=task.tally,
         roots=roots,
+        shown=shown,
         fan_outs=tuple(chain.from_iterable(f.fan_outs for f in found)),
         opened=opened,
         truncates=truncates,
@@ -88,6 +90,11 @@ def run_in_chunks(runner: StepRunner, steps: Iterable[Step[T]]) -> Iterator[T]:
     steps = iter(steps)
     while chunk := list(islice(steps, CHUNK)):
         yield from runner.run(chunk)
+
+
+def shown_rows(store: Store) -> ShownRows | None:
+    """Where a task keeps what its way up shows; None for a store without an overlay."""
+    return None if store.consistent else ShownRows()
 
 
 def union(found: Iterable[FoundRoots]) -> FoundRoots:

@@ -21,6 +21,7 @@ from zipimport import zipimporter
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.step import Root
 from processor.engine.protocol.epochs import Epochs
+from processor.engine.protocol.find_roots import ShownRows
 from processor.engine.protocol.segments import Overlay, Segment, SegmentGroup
 from processor.engine.rounds.publish_stage import lane_of, publish_lane
 from processor.engine.rounds.round import SMALL, LaneResult, Round, Stage, StageResult, hold_back
@@ -87,10 +88,11 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handover:
-    """The data that a task of a first stage hands to a publish task: the roots of its lanes, the changes that the task
-    opened, and, to publish task 0 only, the task's result on its way to the driver."""
+    """The data that a task of a first stage hands to a publish task: the roots of its lanes and what the way up showed
+    of them, the changes that the task opened, and, to publish task 0 only, the task's result on its way to the driver."""
 
     roots: RootTimes = field(default_factory=dict)
+    shown: ShownRows | None = None
     opened: tuple[Segment, ...] = ()
     result: StageResult | None = None
 
@@ -169,8 +171,10 @@ def hand_over(elements: Iterable[Any], stage: Stage, read: ReadPieces, task: Tas
         roots.setdefault(lane_of(root, task.settings.lanes) % task.publishers, {})[root] = time_
     for publisher in range(task.publishers):
         if result.opened or publisher in roots or publisher == 0:
-            handed = replace(result, roots={}) if publisher == 0 else None
-            yield publisher, Handover(roots=roots.get(publisher, {}), opened=result.opened, result=handed)
+            handed = replace(result, roots={}, shown=None) if publisher == 0 else None
+            own = roots.get(publisher, {})
+            shown = result.shown.part(task.round.plan.row_keys(own)) if result.shown and own else None
+            yield publisher, Handover(roots=own, shown=shown, opened=result.opened, result=handed)
 
 
 def run_alone(
@@ -193,11 +197,15 @@ def publish(handovers: Iterable[tuple[int, Handover]], task: Task) -> list[LaneR
         lanes.setdefault(lane_of(root, task.settings.lanes), {})[root] = time_
     opened = SegmentGroup(tuple(chain.from_iterable(handover.opened for handover in received)))
     results = tuple(handover.result for handover in received if handover.result is not None)
-    published = [_publish_lane(lane, roots, opened, task) for lane, roots in sorted(lanes.items())]
+    shown = ShownRows()
+    for handover in received:
+        if handover.shown is not None:
+            shown.take(handover.shown)
+    published = [_publish_lane(lane, roots, opened, shown, task) for lane, roots in sorted(lanes.items())]
     return [LaneResult(lane=0, results=results), *published]
 
 
-def _publish_lane(lane: int, roots: RootTimes, opened: Overlay, task: Task) -> LaneResult:
+def _publish_lane(lane: int, roots: RootTimes, opened: Overlay, shown: ShownRows, task: Task) -> LaneResult:
     """The publish stage of one lane. Each attempt first takes the lane at the broker, then checks the lease. So either a
     run that took over has fenced this producer, or the check notices that run."""
     round_, settings = task.round, task.settings
@@ -215,7 +223,7 @@ def _publish_lane(lane: int, roots: RootTimes, opened: Overlay, task: Task) -> L
         attempt = begin_attempt(mine.registry, task.lease, lane, round_.number)
         return attempt, replace(runner, outbox=outbox)
 
-    runner = StepRunner(store=mine.store, overlays=overlays, open_writer=open_avro_writer)
+    runner = StepRunner(store=mine.store, overlays=overlays, open_writer=open_avro_writer, shown=shown)
     before, began = spending(mine.store), perf_counter()
     try:
         result = publish_lane(lane, roots, round_, next_attempt, partial(ask_limit, settings))

@@ -17,7 +17,8 @@ An estimate begins with the one-row price in a batch of `BATCH` events, because 
 
 Estimates assume: joins are independent, so their means are multiplied, up to the number of all roots. Several rows on one way up
 may lead to the same root, and the estimate counts it for each of them. Every document is published, except on a replay. The
-events of a batch change different documents. A join or an entity without statistics counts as in the one-row price.
+events of a batch change different documents. A join or an entity without statistics counts as in the one-row price. A job reads
+less than estimated where it reads keys by ranges, or where the way up shows a root of more than 4 KB.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence

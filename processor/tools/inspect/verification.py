@@ -347,7 +347,7 @@ class Verifier:
             fan_out = fan_outs.pop()
             if fan_out.product != product.product.name:
                 continue
-            (resumed,) = self.runner.run([resume(fan_out, self.plan)])
+            ((resumed,),) = self.runner.run([resume([fan_out], self.plan)])
             roots |= resumed.found.roots
             fan_outs += resumed.found.fan_outs
             if resumed.after is not None:

@@ -14,7 +14,9 @@ import processor.engine.rounds.publish_stage as publish_stage
 import processor.engine.rounds.step_runner as step_runner
 import processor.engine.rounds.write_stage as write_stage
 import processor.job.run.worker as worker
+from processor.engine.plan.plan import Plan
 from processor.engine.plan.step import Lookup
+from processor.engine.protocol.find_roots import ShownRows
 from processor.engine.protocol.open_changes import OpenChanges
 from processor.engine.protocol.segments import SegmentGroup, SettleOutcome
 from processor.engine.rounds.step_runner import StepRunner
@@ -39,6 +41,23 @@ no_overlay_in_assemble = replacing((publish_stage, "assemble_tree", lambda step:
 no_overlay_in_find_roots = replacing(
     (write_stage, "find_roots", lambda step: with_requests(step, _without_overlay)),
     (follow_up_stages, "find_roots", lambda step: with_requests(step, _without_overlay)),
+)
+
+
+def _shown_without_overlay(_: Any) -> Any:
+    def changed(self: StepRunner, key: Any) -> Any:
+        row = self.shown.rows.get(key) if self.shown else None
+        return row and row.item
+
+    return changed
+
+
+shown_roots_although_open = replacing((StepRunner, "_shown_row", _shown_without_overlay))
+no_overlay_over_shown_answers = replacing((StepRunner, "_open_rows_lacking", always(())))
+roots_with_any_columns = replacing((Plan, "shows_root", always(True)))
+consistent_stores_hand_over = replacing(
+    (write_stage, "shown_rows", lambda _: lambda _store: ShownRows()),
+    (follow_up_stages, "shown_rows", lambda _: lambda _store: ShownRows()),
 )
 
 
@@ -169,10 +188,10 @@ no_settling = replacing(
 def _first_roots(step: Any, found: dict[Any, Any]) -> Any:
     """find_roots, but a change keeps the roots that it had at first."""
 
-    def changed(touch: Any, plan: Any) -> Any:
+    def changed(touch: Any, *args: Any) -> Any:
         at = (touch.row.key, touch.row.version)
         if at not in found:
-            found[at] = yield from step(touch, plan)
+            found[at] = yield from step(touch, *args)
         return found[at]
 
     return changed
@@ -214,7 +233,7 @@ def _all_rows(_: Any) -> Any:
 
 
 def _all_parents(_: Any) -> Any:
-    def rows(_tree: Any, node: Any, _key: str, found: Any) -> Any:
+    def rows(_climb: Any, _tree: Any, node: Any, _key: str, found: Any, *_: Any) -> Any:
         for item in found:
             columns = items.read_columns(item)
             if keys.entity_of(item["PK"]) == node.above and columns is not None:

@@ -120,7 +120,7 @@ def test_the_open_work_of_an_earlier_release_goes_on(release: Path) -> None:
     assert {(change.entity, change.key.sk) for change in opened} == {("star", "cyd#r9"), ("user", "3")}
     fan_outs = FanOuts(products=PLAN.products, run=3)
     assert fan_outs.reload(items) == []
-    assert [(one.product, one.key, one.pages) for one in fan_outs.next()] == [("profile", "ada", 0)]
+    assert [(one.product, one.key, one.pages) for (one,) in fan_outs.next()] == [("profile", "ada", 0)]
     walks = dict(read_walk(item) for item in items if item["PK"] == "WALKS")
     assert {" ".join(name) for name, walk in walks.items() if walk.done} == {
         *("fill star", "fill team", "fill user"),

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from processor.engine.plan.planning import plan_alone
-from processor.engine.protocol.pending import PAGES_PER_ROUND, FanOut, FanOuts
+from processor.engine.protocol.pending import PAGES_PER_ROUND, FanOut, FanOuts, FoundRoots, ResumedFanOut
 from processor.engine.rounds.trial import Trial
 from processor.environment.settings.settings import Settings
 from processor.language.definitions.load import load, read_directory
 from processor.values.record import Record
 from statestore.keys import Key
+from statestore.store import Delete
 
 USERS = 45
 EXAMPLE = read_directory(Path(__file__).parents[4] / "examples" / "github")
@@ -102,14 +103,91 @@ def test_a_start_reloads_the_fan_outs_of_earlier_runs() -> None:
     before = FanOuts(products=products, run=1)
     (repo,) = (n for n, node in enumerate(products["user_profile"].nodes) if node.join.entity == "repo")
     written = before.add(FanOut("user_profile", repo, "netflix#ice", Key("TABLE#star", "u1#ice#netflix")))
-    assert before.add(FanOut("user_profile", repo, "netflix#ice", Key("TABLE#star", "u0"))).set["again"]
+    again = before.add(FanOut("user_profile", repo, "netflix#ice", Key("TABLE#star", "u0")))
+    assert again.set["again"]
 
     after = FanOuts(products=products, run=2)
     item = {"PK": written.key.pk, "SK": written.key.sk, **written.set}
     assert after.reload([item]) == []
-    assert after.next() == [FanOut("user_profile", repo, "netflix#ice", Key("TABLE#star", "u1#ice#netflix"))]
+    assert after.next() == [[FanOut("user_profile", repo, "netflix#ice", Key("TABLE#star", "u1#ice#netflix"))]]
+    assert after.reload([{**item, **again.set}]) == []
+    assert after.next() == before.next()
     (gone,) = after.reload([{**item, "path": ["no", "more"]}])
     assert gone.key == written.key
+
+
+def test_two_changes_publish_each_document_once_after_the_second(trial: Trial, source: Source) -> None:
+    """The second change finds the first one in the middle, so its other pass ends there."""
+    trial.batch([source.repo("second")])
+    for _ in range(4):
+        trial.background_work()
+    trial.batch([source.repo("third")])
+    before = trial.tally.copy()
+    trial.finish()
+    assert Counter(descriptions(trial)) == {"second": 10, "third": USERS}
+    assert (trial.tally - before)["unchanged"] == 0
+
+
+def fan_outs_at(*rows: str) -> tuple[FanOuts, FanOut]:
+    """The fan-outs after changes of one key that publish the rows up to these."""
+    fan_outs = FanOuts(products=PLAN.products, run=1)
+    (repo,) = (n for n, node in enumerate(PLAN.products["user_profile"].nodes) if node.join.entity == "repo")
+    for row in rows:
+        fan_outs.add(FanOut("user_profile", repo, "netflix#ice", Key("TABLE#star", row)))
+    return fan_outs, next(iter(fan_outs.waiting.values()))
+
+
+def test_a_change_before_the_cursor_asks_for_a_pass_up_to_the_cursor() -> None:
+    fan_outs, waiting = fan_outs_at("m", "c")
+    assert (waiting.after, waiting.next_after, waiting.next_end) == tuple(Key("TABLE#star", row) for row in "mcm")
+    nothing = FoundRoots(frozenset(), ())
+    fan_outs.advance(ResumedFanOut(waiting, None, nothing))
+    (waiting,) = fan_outs.waiting.values()
+    assert (waiting.after, waiting.end, waiting.again) == (Key("TABLE#star", "c"), Key("TABLE#star", "m"), False)
+    fan_outs.advance(ResumedFanOut(waiting, Key("TABLE#star", "h"), nothing))
+    assert isinstance(fan_outs.advance(ResumedFanOut(waiting, Key("TABLE#star", "m"), nothing)), Delete)
+    assert not fan_outs.waiting
+
+
+def test_a_change_during_the_other_pass_lets_it_go_to_the_last_row() -> None:
+    fan_outs, waiting = fan_outs_at("m", "c")
+    fan_outs.advance(ResumedFanOut(waiting, None, FoundRoots(frozenset(), ())))
+    assert fan_outs.add(waiting._replace(after=Key("TABLE#star", "b"), again=False)).set["again"]
+    (waiting,) = fan_outs.waiting.values()
+    assert waiting.end is None
+    assert (waiting.after, waiting.next_after, waiting.next_end) == tuple(Key("TABLE#star", row) for row in "cbc")
+
+
+def test_a_change_at_or_behind_the_cursor_needs_no_other_pass() -> None:
+    for last in "mz":
+        _, waiting = fan_outs_at("m", last)
+        assert (waiting.after, waiting.again) == (Key("TABLE#star", last), False)
+
+
+def test_products_that_ask_for_one_page_are_in_one_task() -> None:
+    plan = plan_alone(
+        load(
+            {
+                **EXAMPLE,
+                "other.yaml": EXAMPLE["user_profile.yaml"].replace(
+                    "product: user_profile", "product: other\ntopic: other"
+                ),
+            }
+        ),
+        Settings().slots,
+    )
+    source = Source()
+    trial = Trial(plan=plan, settings=replace(Settings(), fan_out_page=2))
+    trial.batch([source.repo("first"), *source.stars()])
+    trial.finish()
+    trial.batch([source.repo("second")])
+    fan_outs = trial.driver.progress.fan_outs
+    assert [[one.product for one in page] for page in fan_outs.next()] == [sorted(plan.products)]
+    before = trial.tally.copy()
+    trial.finish()
+    tally = trial.tally - before
+    assert tally["published"] == 2 * (USERS - 2)
+    assert tally["request Query"] == 2 * (USERS - 2) + -(-(USERS - 2) // 2)  # two for each user, and the pages
 
 
 def test_a_round_continues_a_few_fan_outs_of_many() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from processor.engine.plan.step import Lookup, Touch
-from processor.engine.protocol.find_roots import find_roots, resume
+from processor.engine.protocol.find_roots import ROOM, ROWS_EXPECTED, ShownRows, find_roots, resume
 from processor.engine.protocol.pending import FanOut, FoundRoots, ResumedFanOut
 from statestore.items import JoinKey, Row
 from statestore.keys import Key
@@ -127,23 +127,23 @@ def test_a_resumed_fan_out_asks_its_next_page(after: Key | None) -> None:
     fan_out = FanOut("profile", REPO_NODE, "9", Key("TABLE#star", "5"))
     second = Lookup(STARS_OF_REPO_9, paged=True, after=Key("TABLE#star", "5"))
     resumed = dialogue(
-        resume(fan_out, PLAN),
+        resume([fan_out], PLAN),
         [(second, page(row_item("star", 6, who="bob", repo=9), after=after))],
         [(asking_users("bob"), page(user(2, "bob")))],
     )
-    assert resumed == ResumedFanOut(fan_out, after, found(("profile", "2")))
+    assert resumed == [ResumedFanOut(fan_out, after, found(("profile", "2")))]
 
 
 def test_a_fan_out_on_its_way_up_may_begin_another() -> None:
     fan_out = FanOut("profile", REPO_NODE, "9", None)
     last = Key("TABLE#user", "2")
     resumed = dialogue(
-        resume(fan_out, PLAN),
+        resume([fan_out], PLAN),
         [(Lookup(STARS_OF_REPO_9, paged=True), page(row_item("star", 6, who="bob", repo=9)))],
         [(asking_users("bob"), page(user(2, "bob"), after=last))],
     )
     rest = FanOut("profile", STARS_NODE, "bob", last)
-    assert resumed == ResumedFanOut(fan_out, None, found(("profile", "2"), fan_outs=(rest,)))
+    assert resumed == [ResumedFanOut(fan_out, None, found(("profile", "2"), fan_outs=(rest,)))]
 
 
 def test_the_way_up_from_an_element_of_an_array_asks_the_edges_of_the_key() -> None:
@@ -154,3 +154,61 @@ def test_the_way_up_from_an_element_of_an_array_asks_the_edges_of_the_key() -> N
         [(edges, page(row_item("team", 4, members=[1, 2])))],
     )
     assert roots == found(("profile", "1"), ("teams", "4"))
+
+
+ALL_OF_ADA, ALL_OF_BOB = Query("GSI_1", "ada"), Query("GSI_1", "bob")
+
+
+def test_behind_the_first_level_one_query_shows_the_root_and_the_rows_that_its_document_shows() -> None:
+    shown, ada = ShownRows(), user(1, "ada")
+    stars = page(row_item("star", 5, who="ada", repo=9))
+    answer = page(row_item("pull", 6, author="ada"), row_item("star", 5, who="ada", repo=9), ada)
+    roots = dialogue(
+        find_roots(touch("repo", 9, "title"), PLAN, shown),
+        [(Lookup(STARS_OF_REPO_9, paged=True), stars)],
+        [(Lookup(ALL_OF_ADA), answer)],
+        [],
+    )
+    assert roots == found(("profile", "1"))
+    assert (shown.rows, shown.pages) == ({key("user", 1): (ada, ALL_OF_ADA)}, {ALL_OF_ADA: answer})
+    assert shown.room == ROOM - 3
+    assert shown.part([key("user", 2)]) == ShownRows(0)
+    shown.forget(key("user", 1))
+    assert (shown.rows, shown.pages) == ({}, {})
+
+
+def test_without_room_the_way_up_asks_for_the_roots_alone() -> None:
+    """A task hands over a bounded number of rows. Room for one answer: the step asks for the user of the other star alone."""
+    shown = ShownRows(room=ROWS_EXPECTED - 1)
+    stars = page(row_item("star", 5, who="ada", repo=9), row_item("star", 6, who="bob", repo=9))
+    many = page(user(1, "ada"), *(row_item("star", n, who="ada") for n in range(ROWS_EXPECTED)))
+    roots = dialogue(
+        find_roots(touch("repo", 9, "title"), PLAN, shown),
+        [(Lookup(STARS_OF_REPO_9, paged=True), stars)],
+        [(Lookup(ALL_OF_ADA), many)],
+        [(asking_users("bob"), page(user(2, "bob")))],
+    )
+    assert roots == found(("profile", "1"), ("profile", "2"))
+    assert shown.pages == {ALL_OF_ADA: many}
+
+
+def test_a_key_of_very_many_roots_is_asked_in_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("processor.engine.protocol.find_roots.PAGE", 1)
+    shown, second = ShownRows(), key("user", 2)
+    stars = page(row_item("star", 5, who="ada", repo=9))
+    roots = dialogue(
+        find_roots(touch("repo", 9, "title"), PLAN, shown),
+        [(Lookup(STARS_OF_REPO_9, paged=True), stars)],
+        [(Lookup(ALL_OF_ADA), page(user(1, "ada"), user(2, "ada")))],
+        [(asking_users("ada"), page(user(1, "ada"), after=second))],
+    )
+    assert roots == found(("profile", "1"), fan_outs=(FanOut("profile", STARS_NODE, "ada", second),))
+    assert shown.pages == {}
+
+
+def test_a_touched_row_asks_for_its_roots_alone() -> None:
+    """An index may not show the row yet: the publish task asks later for the rows of the document."""
+    shown = ShownRows()
+    asked = [(asking_users("ada"), page(user(1, "ada")))]
+    assert dialogue(find_roots(touch("star", 5, slots={1: "ada"}), PLAN, shown), asked) == found(("profile", "1"))
+    assert shown.pages == {}

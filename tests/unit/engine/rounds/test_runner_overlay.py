@@ -6,14 +6,16 @@ from typing import Any
 
 import pytest
 
-from processor.engine.plan.step import Lookup
+from processor.engine.plan.step import Lookup, ShownRow
+from processor.engine.protocol.find_roots import ShownRoot, ShownRows
 from processor.engine.protocol.segments import IndexKey, IndexObservation, OpenRow
 from processor.engine.rounds.step_runner import StepRunner, apply_overlay
+from statestore.items import key_of_item
 from statestore.keys import Key
 from statestore.memory import MemoryStore
 from statestore.store import Item, Page, Query, Write
 from statestore.table import shown
-from tests.unit.engine.rounds.logging_store import ADA, STARS, LoggingStore, V, asks, put, star
+from tests.unit.engine.rounds.logging_store import ADA, BOB, STARS, LoggingStore, V, asks, put, star
 
 
 @dataclass(frozen=True)
@@ -226,3 +228,40 @@ def test_an_answer_is_evidence_for_each_open_change_of_a_row_that_is_not_newer_a
 def test_lookups_that_differ_in_their_overlay_are_different(store: LoggingStore) -> None:
     StepRunner(store=store).run([asks((Lookup(STARS), Lookup(STARS, overlay=False)))])
     assert store.log == [STARS, STARS]
+
+
+def handed(page: Page, *rows: Item) -> ShownRows:
+    """What the way up of the round has shown: the answer for the stars of ice, and rows."""
+    return ShownRows(rows={key_of_item(row): ShownRoot(row, STARS) for row in rows}, pages={STARS: page})
+
+
+def test_what_the_way_up_has_shown_is_not_asked_again(store: LoggingStore) -> None:
+    ada = put(store, ADA)
+    page = Page([shown(put(store, star("1"), GSI_1="ice"), "GSI_1")], None)
+    runner = StepRunner(store=store, shown=handed(page, ada))
+    assert runner.run([asks((ShownRow(ADA), Lookup(STARS)))]) == [[ada, page]]
+    assert store.log == []
+    assert runner.run([asks((ShownRow(BOB), Lookup(STARS, paged=True)))]) == [[None, page]]
+    assert store.log == [("page", STARS, None, 1_000), ("get", BOB)]
+
+
+def test_an_open_row_that_the_way_up_has_shown_is_read_by_key(store: LoggingStore) -> None:
+    before = put(store, ADA)
+    now = put(store, ADA, V[2])
+    overlay = Overlay({("GSI_2", "ada"): opened(ADA)})
+    runner = StepRunner(store=store, overlays=(overlay,), shown=handed(Page([], None), before))
+    assert runner.run([asks((ShownRow(ADA),))]) == [[now]]
+    assert store.log == [("get", ADA)]
+
+
+def test_the_overlay_lies_over_an_answer_of_the_way_up_which_is_no_evidence(store: LoggingStore) -> None:
+    """Another task has written two of the stars since, and deleted the third one."""
+    items: list[Item] = [shown(put(store, star(n), GSI_1="ice"), "GSI_1") for n in "124"]
+    new = [put(store, star(n), V[2], GSI_1="ice") for n in "23"]
+    rows = [*opened(star("2"), star("3"), star("5")), *opened(star("6"), has=False)]
+    store.log.clear()
+    runner = StepRunner(store=store, overlays=(Overlay({("GSI_1", "ice"): rows}),), shown=handed(Page(items, None)))
+    ((page,),) = runner.run([asks((Lookup(STARS),))])
+    assert store.log == [("get", star("2"), star("3"), star("5"))]
+    assert sorted(page.items, key=lambda item: str(item["SK"])) == [items[0], *new, items[2]]
+    assert list(runner.sights()) == []

@@ -87,7 +87,7 @@ def test_the_price_in_a_batch_of_a_thousand_is_near_the_cost_of_a_real_batch(
         if cost.entity == entity:
             real = thousand.run(events)
             assert real.documents == BATCH * cost.documents
-            assert real.read_units == BATCH * cost.batch_read_units, cost.event
+            assert 0 < real.read_units <= BATCH * cost.batch_read_units, cost.event  # a real batch reads ranges of keys
             assert 0 <= real.write_units / BATCH - float(cost.batch_write_units) <= 0.05, cost.event
 
 

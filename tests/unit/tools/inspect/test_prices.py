@@ -9,7 +9,7 @@ from processor.tools.inspect.prices import DEFAULT
 
 PAGE = (Path(__file__).parents[4] / "docs" / "costs.md").read_text(encoding="utf-8").replace("\n  ", " ")
 HOURS = 730
-UNITS = (2.35, 2.99)
+UNITS = (2.35, 1.50)
 """Write units and read units of an event of the mix."""
 EVENT = float(UNITS[0] * float(DEFAULT.write) + UNITS[1] * float(DEFAULT.read)) / 1_000_000
 """Its dollars on demand."""
@@ -26,7 +26,7 @@ def on_demand(rate: float) -> float:
 def test_the_table_has_the_price_of_each_rate(rate: int) -> None:
     (demand, provisioned) = re.findall(rf"^\| {rate:,} \| ([\d,]+) \| ([\d,]+) \|$", PAGE, re.MULTILINE)[0]
     assert float(demand.replace(",", "")) == pytest.approx(on_demand(rate), rel=0.02, abs=0.5)
-    assert float(provisioned.replace(",", "")) == pytest.approx(PROVISIONED * rate, rel=0.05)
+    assert float(provisioned.replace(",", "")) == pytest.approx(PROVISIONED * rate, rel=0.05, abs=0.5)
 
 
 def test_the_prices_with_reserved_capacity_are_54_and_77_percent_less() -> None:
@@ -45,10 +45,10 @@ def test_the_rate_below_which_standard_ia_is_cheaper_follows_from_the_prices() -
     assert float(rate) == pytest.approx(a_month / HOURS / 3_600, rel=0.02)
 
 
-def test_a_large_table_is_cheaper_as_standard_ia_and_a_small_one_is_the_same() -> None:
+def test_a_large_table_is_much_cheaper_as_standard_ia_and_a_small_one_hardly() -> None:
     standard, rare = (
         [price * on_demand(1) + storage * size for size in (1_000, 10)]
         for price, storage in ((1.0, STORAGE), (RARE_REQUESTS, RARE_STORAGE))
     )
     assert f"a table of 1,000 GB costs ${rare[0]:.0f} in place of ${standard[0]:.0f}" in PAGE
-    assert rare[1] == pytest.approx(standard[1], rel=0.05)
+    assert f"one of 10 GB ${rare[1]:.0f} in place of ${standard[1]:.0f}" in PAGE
