@@ -13,7 +13,7 @@ from processor.engine.rounds.trial import Trial
 from processor.environment.settings.settings import Settings
 from processor.language.definitions.load import load
 from processor.values.record import Record
-from statestore import keys
+from statestore import key_ranges, keys
 from statestore.memory import MeteredStore
 
 FILES = {
@@ -113,7 +113,8 @@ def test_a_root_is_named_with_its_products_and_its_longest_list() -> None:
     ]
 
 
-def test_the_estimate_of_the_read_units_is_near_what_the_store_charges() -> None:
+def test_the_estimate_of_the_read_units_is_near_what_the_store_charges_by_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(key_ranges, "MANY", 1_000)
     trial = run(log_values=True)
     store = trial.store
     assert isinstance(store, MeteredStore)
