@@ -10,7 +10,8 @@ from statestore.dynamodb.store import DynamoStore
 from statestore.keys import Key
 from statestore.store import Delete, Done, Page, Query, Read, Write
 
-USERS = [Key("TABLE#user", f"{n:03d}") for n in range(150)]
+USERS = [Key(f"TABLE#user#{n % 2}", f"{n:03d}") for n in range(150)]
+"""Too few of one partition for a range."""
 
 
 class Sent:
