@@ -107,17 +107,18 @@ class DynamoLoader:
 
     def _import(self, request: dict[str, Any]) -> None:
         """Imports the files, and waits for the end."""
-        found = self._api.import_table(
+        begun = self._api.import_table(
             S3BucketSource={"S3Bucket": self._bucket, "S3KeyPrefix": self._prefix},
             InputFormat="DYNAMODB_JSON",
             InputCompressionType="GZIP",
             TableCreationParameters=request,
-        )["ImportTableDescription"]
-        arn, pause = found["ImportArn"], 0.1
-        while found["ImportStatus"] == "IN_PROGRESS":
+        )
+        arn, pause = begun["ImportTableDescription"]["ImportArn"], 0.1
+        while (found := self._api.describe_import(ImportArn=arn)["ImportTableDescription"])[
+            "ImportStatus"
+        ] == "IN_PROGRESS":
             sleep(pause)
             pause = min(PAUSE_S, 2 * pause)
-            found = self._api.describe_import(ImportArn=arn)["ImportTableDescription"]
         if found["ImportStatus"] != "COMPLETED" or found.get("ErrorCount"):
             why = found.get("FailureMessage") or found.get("FailureCode") or f"{found.get('ErrorCount')} errors"
             raise Terminal(f"table {self.table}: the import {arn} ended as {found['ImportStatus']}: {why}: {CURE}")

@@ -60,9 +60,8 @@ def test_a_certificate_of_another_authority(broker: SecuredBroker, tmp_path: Pat
     assert error_of(broker.addresses["TLS"], table).startswith("[kafka] ssl.certificate.pem, ssl.key.pem: ")
 
 
-@pytest.mark.parametrize(
-    "listener", ["SCRAM", *(pytest.param(name, marks=pytest.mark.rest) for name in ("TLS", "PLAIN", "OAUTH"))]
-)
+@pytest.mark.rest
+@pytest.mark.parametrize("listener", ["SCRAM", "TLS", "PLAIN", "OAUTH"])
 def test_a_client_without_security(broker: SecuredBroker, listener: str) -> None:
     text = error_of(broker.addresses[listener], {})
     assert text.startswith("[kafka] security.protocol: the broker at 127.0.0.1:")
@@ -80,6 +79,7 @@ def test_a_mechanism_that_the_broker_does_not_offer(broker: SecuredBroker) -> No
     assert "supported mechanisms: PLAIN" in text
 
 
+@pytest.mark.rest
 def test_an_address_without_a_broker() -> None:
     text = error_of("127.0.0.1:1", {})
     assert text.startswith("no answer of a broker at 127.0.0.1:1 (")
