@@ -76,11 +76,12 @@ def storable(write: Write) -> dict[str, Any]:
     Raises Terminal where DynamoDB would refuse."""
     check_key(write.key)
     check_condition(write.key, write.when)
-    if any(one.when or one.also for one in write.also):
+    if write.also and any(one.when or one.also for one in write.also):
         raise Terminal(
             f"{key_text(write.key)}: a write of a transaction has a condition: only the first one may have it"
         )
-    slots, ranges, complaint = _names((*write.set, *write.add), tuple(write.copy.items()), write.remove)
+    names = (*write.set, *write.add) if write.add else tuple(write.set)
+    slots, ranges, complaint = _names(names, tuple(write.copy.items()), write.remove)
     if complaint:
         raise Terminal(f"{key_text(write.key)}: {complaint}")
     values = dict(write.set)

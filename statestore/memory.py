@@ -147,13 +147,15 @@ class MemoryStore:
     def write(self, write: Write) -> WriteOutcome:
         """Does one conditional update and returns the former item."""
         values = storable(write)
-        others = [(one, storable(one)) for one in write.also]
+        others = [(one, storable(one)) for one in write.also] if write.also else ()
         with self._lock:
             self._check_created()
             old = self._items.get(write.key)
             outcome, new = evaluate_write(old, write, values)
             if isinstance(outcome, Done):
-                made = [(one.key, updated(self._items.get(one.key), one, sets)) for one, sets in others]
+                made = (
+                    [(one.key, updated(self._items.get(one.key), one, sets)) for one, sets in others] if others else ()
+                )
                 self._replace(write.key, old, new)
                 for key, item in made:
                     self._replace(key, self._items.get(key), item)

@@ -91,7 +91,8 @@ def item_size(item: Mapping[str, Any]) -> int:
             texts.append(value)  # as most are: all are measured together
         else:
             bytes_ += _SIZES[type(value)](value)
-    return bytes_ + _text_size("".join(texts))
+    text = "".join(texts)
+    return bytes_ + (len(text) if text.isascii() else len(text.encode()))
 
 
 @lru_cache(maxsize=4096)

@@ -54,12 +54,10 @@ class RootReads:
 
     def take(self, nodes: Sequence[TreeNode], answers: Sequence[Any]) -> None:
         """Counts the answers to the requests of these nodes."""
-        asked, seen, rows, half_units = self.asked, set(), 0, 0
-        for node, answer in zip(nodes, answers, strict=True):
-            asked[node.number] += 1
-            if id(answer) in seen:
-                continue
-            seen.add(id(answer))
+        rows = half_units = 0
+        for node in nodes:
+            self.asked[node.number] += 1
+        for node, answer in _apart(nodes, answers):
             if not isinstance(answer, PAGES):  # a row by its key, or none
                 rows += 1
                 half_units += 2
@@ -74,6 +72,12 @@ class RootReads:
                 half_units += -(-count * item_size(answer.items[0]) // READ_BYTES)
         self.rows += rows
         self.half_units += half_units
+
+
+def _apart(nodes: Sequence[TreeNode], answers: Sequence[Any]) -> Iterable[tuple[TreeNode, Any]]:
+    """Each answer with a node that asked for it; one that several nodes share comes once."""
+    pairs = zip(nodes, answers, strict=True)
+    return pairs if len(nodes) == 1 else {id(answer): (node, answer) for node, answer in pairs}.values()
 
 
 def assemble(plan: Plan, product: ProductPlan, root: str, tally: Counter[str] | None = None) -> Step[Match | None]:

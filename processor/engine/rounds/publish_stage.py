@@ -251,9 +251,10 @@ class _RootPublisher:
 
     def _is_shown(self, root: str, names: Sequence[str]) -> bool:
         """Whether the way up has shown the root's row with all that these products read of it."""
+        if self._runner.shown is None or not self._runner.shown.rows:
+            return False
         plan, tree = self._round.plan, self._whole
-        rows = self._runner.shown.rows if self._runner.shown else {}
-        return bool(rows) and plan.entities[tree.root].key(root) in rows and plan.shows_root(tree.root, names)
+        return plan.entities[tree.root].key(root) in self._runner.shown.rows and plan.shows_root(tree.root, names)
 
     def publish(self, root: str, names: Sequence[str]) -> Step[dict[str, PublishOutcome]]:
         """Publishes the documents of these products of a root."""

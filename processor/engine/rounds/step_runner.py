@@ -137,14 +137,18 @@ class StepRunner:
         """The items with these keys. Adds the answers to the lookups to `known`. The lookups go out first: the rows that they
         lack join the keys."""
         handed = self._handed(lookups)
-        read = iter(self.store.read([self._read_of(lookup) for lookup in lookups if lookup not in handed]))
-        pages = [handed[lookup] if lookup in handed else next(read) for lookup in lookups]
-        lacking = [
-            self._open_rows_lacking(lookup, lookup.source, page)
-            if lookup in handed and isinstance(lookup.source, Query)
-            else self._lacking_rows(lookup, page)
-            for lookup, page in zip(lookups, pages, strict=True)
-        ]
+        if handed:
+            read = iter(self.store.read([self._read_of(lookup) for lookup in lookups if lookup not in handed]))
+            pages = [handed[lookup] if lookup in handed else next(read) for lookup in lookups]
+            lacking = [
+                self._open_rows_lacking(lookup, lookup.source, page)
+                if lookup in handed and isinstance(lookup.source, Query)
+                else self._lacking_rows(lookup, page)
+                for lookup, page in zip(lookups, pages, strict=True)
+            ]
+        else:
+            pages = self.store.read([self._read_of(lookup) for lookup in lookups])
+            lacking = [self._lacking_rows(lookup, page) for lookup, page in zip(lookups, pages, strict=True)]
         asked = list(dict.fromkeys(chain(keys, *lacking)))
         items = self.store.get(asked) if asked else {}
         for lookup, rows, page in zip(lookups, lacking, pages, strict=True):
