@@ -57,7 +57,7 @@ setup: $(STAMP) ## make .venv and install everything into it (PYTHON=python3.12 
 $(SMALL) $(STAMP): pyproject.toml
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
 		{ echo "statestore needs Python 3.11 or newer; choose one: make PYTHON=python3.12 $(or $(MAKECMDGOALS),setup)" >&2; exit 1; }
-	@"$(PYTHON)" infra/set_up.py $(if $(filter $(SMALL),$@),small,full)
+	@"$(PYTHON)" -m infra.set_up $(if $(filter $(SMALL),$@),small,full)
 
 demo: setup ## run the main job on real parts and real data, and compare its documents with the answer of SQL (1 to 2.5 minutes)
 	@.venv/bin/statestore demo

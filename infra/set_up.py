@@ -1,19 +1,18 @@
 """Fills `.venv` of a checkout (`make tour`, `make setup`), and prints each step with its sizes and times.
 
 `small` installs what works in memory: no Java, no Spark. `full` installs all that the demo and the tests need, and fetches the
-jars of Kafka and of Spark's connector. It runs before the installation, so it needs Python only.
+jars of Kafka and of Spark's connector. It runs before the installation, so it needs Python and the checkout only.
 """
 
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from shutil import rmtree, which
-from threading import Event, Thread
 from time import monotonic
 from typing import Final
+
+from processor.environment.programs.downloads import every
 
 VENV: Final = Path(".venv")
 PYTHON: Final = VENV / "bin" / "python"
@@ -73,7 +72,7 @@ def _install(what: str) -> bool:
     output: list[str] = []
     began = monotonic()
     with (
-        _line_every(LINE_SECONDS, output),
+        every(LINE_SECONDS, lambda passed: print(f"  {passed} s: {_progress(output)}", flush=True)),
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as pip,
     ):
         assert pip.stdout is not None
@@ -84,26 +83,6 @@ def _install(what: str) -> bool:
     else:
         print(f"  {_total(output)} ({monotonic() - began:.0f} s)", flush=True)
     return pip.returncode == 0
-
-
-@contextmanager
-def _line_every(seconds: int, output: list[str]) -> Iterator[None]:
-    """Prints within the block what pip has done so far."""
-    ended = Event()
-
-    def show() -> None:
-        passed = seconds
-        while not ended.wait(seconds):
-            print(f"  {passed} s: {_progress(output)}", flush=True)
-            passed += seconds
-
-    thread = Thread(target=show, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
 
 
 def _progress(output: list[str]) -> str:
