@@ -63,12 +63,27 @@ def _numbered(records: Sequence[Record]) -> Iterator[Record]:
         offsets[record.topic] += 1
 
 
+def _metered_trial() -> tuple[Trial, MeteredStore, DiscardingOutbox]:
+    """A trial over an empty table that counts its units, and the outbox that counts its documents."""
+    trial, outbox = Trial(plan=demo_plan(), settings=Settings(), published=DiscardingOutbox()), DiscardingOutbox()
+    store = MeteredStore(trial.settings.slots, clock=trial.clock.now)
+    made = Trial(plan=trial.plan, settings=trial.settings, published=outbox, clock=trial.clock, other_store=store)
+    return made, store, outbox
+
+
+def _cost_of(store: MeteredStore, outbox: DiscardingOutbox, cpu: float) -> LoadCost:
+    return LoadCost(
+        documents=outbox.sent,
+        written=Decimal(store.written),
+        read=Decimal(store.read_units),
+        requests=store.requests.total(),
+        cpu=cpu,
+    )
+
+
 def measure_load(records: Sequence[Record], *, held: bool) -> LoadCost:
     """Loads the records into an empty table."""
-    trial = Trial(plan=demo_plan(), settings=Settings(), published=DiscardingOutbox())
-    store = MeteredStore(trial.settings.slots, clock=trial.clock.now)
-    outbox = DiscardingOutbox()
-    trial = Trial(plan=trial.plan, settings=trial.settings, published=outbox, clock=trial.clock, other_store=store)
+    trial, store, outbox = _metered_trial()
     cpu = process_time()
     trial.driver.start()
     trial.driver.adopt(trial.plan)
@@ -80,20 +95,12 @@ def measure_load(records: Sequence[Record], *, held: bool) -> LoadCost:
     if held:
         trial.driver.end_catch_up()
     trial.finish()
-    return LoadCost(
-        documents=outbox.sent,
-        written=Decimal(store.written),
-        read=Decimal(store.read_units),
-        requests=store.requests.total(),
-        cpu=process_time() - cpu,
-    )
+    return _cost_of(store, outbox, process_time() - cpu)
 
 
 def measure_import(records: Sequence[Record]) -> tuple[LoadCost, int]:
     """Loads the records in bulk, and publishes each document. Returns the cost without the import, and the bytes of its files."""
-    trial = Trial(plan=demo_plan(), settings=Settings(), published=DiscardingOutbox())
-    store, outbox = MeteredStore(trial.settings.slots, clock=trial.clock.now), DiscardingOutbox()
-    trial = Trial(plan=trial.plan, settings=trial.settings, published=outbox, clock=trial.clock, other_store=store)
+    trial, store, outbox = _metered_trial()
     cpu = process_time()
     driver = trial.driver
     driver.start()
@@ -109,13 +116,7 @@ def measure_import(records: Sequence[Record]) -> tuple[LoadCost, int]:
     store.requests = requests
     driver.end_catch_up()
     trial.finish()
-    return LoadCost(
-        documents=outbox.sent,
-        written=Decimal(store.written),
-        read=Decimal(store.read_units),
-        requests=store.requests.total(),
-        cpu=process_time() - cpu,
-    ), size
+    return _cost_of(store, outbox, process_time() - cpu), size
 
 
 def main() -> None:

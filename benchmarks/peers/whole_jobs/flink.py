@@ -10,17 +10,14 @@ shares them. The queries know no more than `old_ways.workload` makes: plain colu
 
 import json
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 
 from benchmarks.job_process import run_command
 from benchmarks.peers.environment import peer_python
-from benchmarks.peers.whole_jobs.system import Files, check_alive
-from processor.cli.options import print_progress
-from processor.environment.embedded import owned_home
-from processor.environment.programs.downloads import Ivy, Module, fetch_once, jars_of_pyspark
-from processor.environment.programs.servers import start_kafka
+from benchmarks.peers.whole_jobs.system import Files, check_alive, fetch_jars, with_broker
+from processor.environment.programs.downloads import Module
 from processor.language.definitions.load import load
 from processor.language.product.expressions.expression import Column, Expression
 from processor.language.product.product import BareValue, Fields, Join, Product, Selection
@@ -65,7 +62,8 @@ class FlinkSystem:
         self.servers = servers
         self._parallelism = parallelism
         self._directory = directory
-        self._python, self._connector = peer_python("flink-kafka", REQUIREMENT), next(connector_jars().glob("*.jar"))
+        self._python = peer_python("flink-kafka", REQUIREMENT)
+        self._connector = next(fetch_jars("flink-kafka", [CONNECTOR], transitive=False).glob("*.jar"))
         self._log = directory / "flink.log"
         self._files: Files = {}
         self._products: set[str] = set()
@@ -122,26 +120,9 @@ def last_checkpoint(directory: Path) -> Path | None:
     return max(complete, key=lambda file: file.stat().st_mtime).parent if complete else None
 
 
-@contextmanager
-def flink_system(parallelism: int) -> Iterator[FlinkSystem]:
+def flink_system(parallelism: int) -> AbstractContextManager[FlinkSystem]:
     """Flink with a broker of its own; both end with the block."""
-    with owned_home() as (home, owner):
-        system = FlinkSystem(start_kafka(home / "kafka", launch=owner.launch).endpoint, home, parallelism)
-        try:
-            yield system
-        finally:
-            system.kill()
-
-
-def connector_jars() -> Path:
-    """The directory of Flink's Kafka connector: one jar, 10 MB."""
-
-    def fill(directory: Path) -> None:
-        ivy = Ivy("flink-kafka", jars_of_pyspark(), print_progress)
-        ivy.fetch([CONNECTOR], directory, types="jar bundle", transitive=False)
-        ivy.clear()
-
-    return fetch_once(f"flink-kafka-{CONNECTOR.version}", fill, print_progress)
+    return with_broker(lambda servers, home: FlinkSystem(servers, home, parallelism))
 
 
 TYPES = {"int": "BIGINT", "string": "STRING", "timestamp": "STRING", "bool": "BOOLEAN"}

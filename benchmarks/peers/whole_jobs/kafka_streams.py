@@ -1,22 +1,19 @@
 """Kafka Streams as a session in one JVM: foreign-key joins and aggregates, RocksDB, and exactly-once transactions each second.
 
 Ivy fetches the library into the user's cache, and the JDK compiles the program. The products are their definitions, which are
-JSON here. The program knows no more than `old_ways.workload` makes: plain columns, `one`, and `many` with `order_by` and `limit`.
+JSON here. The program supports what `old_ways.workload` makes: plain columns, `one`, and `many` with `order_by` and `limit`.
 An application cannot change while it runs, so a later product is one of its own, in the same JVM.
 """
 
 import json
 import subprocess
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 
 from benchmarks.job_process import run_command
-from benchmarks.peers.whole_jobs.system import Files, check_alive
+from benchmarks.peers.whole_jobs.system import Files, check_alive, fetch_jars, with_broker
 from processor.cli.options import print_progress
-from processor.environment.embedded import owned_home
-from processor.environment.programs.downloads import Ivy, Module, fetch_once, find_java, jars_of_pyspark
-from processor.environment.programs.servers import start_kafka
+from processor.environment.programs.downloads import Module, find_java
 from processor.errors import StatestoreError
 from processor.language.definitions.load import ENTITIES, load
 
@@ -50,7 +47,7 @@ class KafkaStreamsSystem:
     def __init__(self, servers: str, directory: Path, threads: int) -> None:
         self.servers = servers
         self._threads, self._directory, self._log = threads, directory, directory / "streams.log"
-        self._classes = ":".join(map(str, library_jars().glob("*.jar")))
+        self._classes = ":".join(map(str, fetch_jars("kafka-streams", [LIBRARY, JACKSON]).glob("*.jar")))
         compiler = [find_java(), "-m", "jdk.compiler/com.sun.tools.javac.Main", "-cp", self._classes]
         compiled = subprocess.run([*compiler, "-d", str(directory), str(PROGRAM)], capture_output=True, text=True)
         if compiled.returncode:
@@ -101,23 +98,6 @@ class KafkaStreamsSystem:
         check_alive(self._run.poll() if self._run else None, self._log)
 
 
-@contextmanager
-def kafka_streams_system(threads: int) -> Iterator[KafkaStreamsSystem]:
+def kafka_streams_system(threads: int) -> AbstractContextManager[KafkaStreamsSystem]:
     """Kafka Streams with a broker of its own; both end with the block."""
-    with owned_home() as (home, owner):
-        system = KafkaStreamsSystem(start_kafka(home / "kafka", launch=owner.launch).endpoint, home, threads)
-        try:
-            yield system
-        finally:
-            system.kill()
-
-
-def library_jars() -> Path:
-    """The directory of the jars of Kafka Streams: 90 MB, most of it RocksDB."""
-
-    def fill(directory: Path) -> None:
-        ivy = Ivy("kafka-streams", jars_of_pyspark(), print_progress)
-        ivy.fetch([LIBRARY, JACKSON], directory, types="jar bundle")
-        ivy.clear()
-
-    return fetch_once(f"kafka-streams-{LIBRARY.version}", fill, print_progress)
+    return with_broker(lambda servers, home: KafkaStreamsSystem(servers, home, threads))

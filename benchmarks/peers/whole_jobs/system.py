@@ -2,16 +2,20 @@
 
 import subprocess
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import psutil
 import psycopg
 
 from benchmarks.job import descendants, seconds_of, start_parts
 from benchmarks.job_process import STATESTORE, environment, run_command
+from processor.cli.options import print_progress
+from processor.environment.embedded import owned_home
+from processor.environment.programs.downloads import Ivy, Module, fetch_once, jars_of_pyspark
+from processor.environment.programs.servers import start_kafka
 from processor.environment.settings.settings import Settings
 from processor.errors import StatestoreError
 
@@ -46,6 +50,31 @@ class System(Protocol):
 
     def check(self) -> None:
         """Raises StatestoreError if the job has ended by itself."""
+
+
+Peer = TypeVar("Peer", bound=System)
+
+
+@contextmanager
+def with_broker(make: Callable[[str, Path], Peer]) -> Iterator[Peer]:
+    """A system with a broker of its own; both end with the block. `make`: makes it of the broker's address and a folder."""
+    with owned_home() as (home, owner):
+        system = make(start_kafka(home / "kafka", launch=owner.launch).endpoint, home)
+        try:
+            yield system
+        finally:
+            system.kill()
+
+
+def fetch_jars(name: str, modules: Sequence[Module], *, transitive: bool = True) -> Path:
+    """The directory of the jars of these modules. `name`: of the set, without the version, which is that of the first one."""
+
+    def fill(directory: Path) -> None:
+        ivy = Ivy(name, jars_of_pyspark(), print_progress)
+        ivy.fetch(list(modules), directory, types="jar bundle", transitive=transitive)
+        ivy.clear()
+
+    return fetch_once(f"{name}-{modules[0].version}", fill, print_progress)
 
 
 def cpu_seconds() -> ProgramSeconds:
