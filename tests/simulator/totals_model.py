@@ -114,7 +114,7 @@ def _steps(state: State, n: int, weak: Weakened) -> Iterator[State]:
 
 
 def _crashes(state: State, n: int) -> Iterator[State]:
-    """A crash that nobody outlives, and one after which the former run goes on as a zombie."""
+    """A crash that ends the process, and one after which the former run continues as a zombie."""
     actor = state.actors[n]
     if state.crashes and not actor.fills:
         again = Actor(at=1)

@@ -379,8 +379,8 @@ class Walks:
 
     def proven(self, plan: Plan) -> frozenset[str]:
         """The entities whose rows all follow their layouts, and are shown by the indexes or open."""
-        filled = [name for (kind, name), walk in self.walks.items() if kind == "fill" and not walk.done]
-        return frozenset(plan.entities).difference(filled)
+        unfilled = [name for (kind, name), walk in self.walks.items() if kind == "fill" and not walk.done]
+        return frozenset(plan.entities).difference(unfilled)
 
     def published(self, plan: Plan) -> frozenset[str]:
         """The products of which this version has published every root."""

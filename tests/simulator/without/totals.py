@@ -58,4 +58,4 @@ any_version = replacing((row_image, "is_counted", _any_version))
 one_count = replacing(
     (walks, "_fill_goal", lambda goal: lambda *args: goal(*args)._replace(number=1 if args[0].measures else 0)),
 )
-"""A count goes on where it was, also over rows that changed without it."""
+"""The former count continues, also over rows that changed without it."""

@@ -1,6 +1,6 @@
 """Time zones by the rules of one release of the IANA data, and not by those of the machine.
 
-The rules are those of the package `tzdata` (https://pypi.org/project/tzdata/), whatever files the system has. An expression names
+The rules are those of the package `tzdata`, whatever files the system has. An expression names
 its zone and the release: `local time` and `moment of` refuse another release than the installed one. So two machines never
 make different documents of one definition, and a new release changes documents only where an operator applies it.
 
