@@ -61,7 +61,13 @@ def run_together(*landings: Landing) -> list[BaseException]:
     return errors
 
 
-@pytest.mark.parametrize("paths", ["{0}|{1}", "{0},public_too|{1},public_too", "{0},{2}|{1},{2}"])
+@pytest.mark.parametrize(
+    "paths",
+    [
+        "{0}|{1}",
+        *(pytest.param(one, marks=pytest.mark.rest) for one in ("{0},public_too|{1},public_too", "{0},{2}|{1},{2}")),
+    ],
+)
 def test_landings_in_two_schemas_share_nothing(
     scene: LandingScene, others: list[str], postgres_url: str, paths: str
 ) -> None:

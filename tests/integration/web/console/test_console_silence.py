@@ -62,6 +62,7 @@ def test_a_page_of_a_silent_broker_says_so_and_shows_what_is_known(console: Cons
     assert "GSI_1" in row
 
 
+@pytest.mark.rest
 def test_every_page_shows_itself_as_it_was_while_the_registry_is_silent(
     console: ConsoleScene, silent: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
